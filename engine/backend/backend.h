@@ -39,6 +39,9 @@ typedef struct {
   AsrDType activation;         /* type of activations between ops */
   AsrDType kv;                 /* type of key/value pools */
   AsrComputeType compute_type; /* what AUTO became */
+  guint n_steps_ahead;         /* decoder steps worth enqueuing before the
+                                * host looks at a record; 1 where work runs
+                                * at once */
 } AsrDeviceInfo;
 
 typedef struct {

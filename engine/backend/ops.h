@@ -238,7 +238,14 @@ typedef struct {
   AsrNormWeights norm;
   AsrKvPool *self, *cross;
   const AsrAlignHeads *align;   /* (nullable) */
-  AsrChooseParams choose;       /* logits: room for max_choices */
+  AsrChooseParams choose;       /* choices in order of row; logits has room
+                                 * for max_logits of them: more are made and
+                                 * chosen piece by piece */
+  guint max_logits;
+  float *host_logits;           /* (nullable): pinned [max_logits, n_vocab];
+                                 * each piece of logits goes there and back
+                                 * before the choice: the round trip of a
+                                 * decoder that is not skipped */
   void *x;                      /* device act [n_rows, d] scratch */
   void *scratch;                /* device act [n_rows, 8d] scratch */
 } AsrDecoderStepParams;
