@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Which stretch of a recording to decode next; see offline.h. */
+#include "engine/policy/offline.h"
+
+/* A pause this long ends a window: Whisper fills longer ones with inventions.
+ * Shorter windows cost whole encodes, so it is not less. */
+#define MAX_PAUSE_SAMPLES (5 * 16000 / 2)
+/* What a text may leave of a cut window without another decode: the decay of
+ * the last word. */
+#define MIN_REST_SAMPLES 16000
+/* ... and of a span within a window. */
+#define MIN_SPAN_REST_SAMPLES (16000 / 4)
+/* A window moves on by this much at least, or it ends. */
+#define MIN_ADVANCE_SAMPLES 1600
+/* After this long with under 1 % speech the detector is not believed. */
+#define DOUBT_SAMPLES (120 * 16000)
+/* A word that was in no span keeps at most this much. */
+#define STRAY_WORD_SAMPLES (16000 / 10)
+
+/* First span that reaches beyond @position; n_spans if none does. */
+static guint
+find_span (const AsrHeard *heard, gint64 position)
+{
+  guint i = 0;
+
+  while (i < heard->n_spans && heard->spans[i].end <= position)
+    i++;
+  return i;
+}
+
+/* End of the speech that begins with span @i: the first pause that is long
+ * enough, or @limit. */
+static gint64
+find_cut (const AsrHeard *heard, guint i, gint64 limit, gboolean *is_cut)
+{
+  *is_cut = FALSE;
+  for (; i < heard->n_spans; i++) {
+    gint64 end = heard->spans[i].end, pause_end;
+
+    if (end >= limit)
+      return limit;
+    pause_end = i + 1 < heard->n_spans ? heard->spans[i + 1].start
+        : heard->is_complete           ? G_MAXINT64
+                                       : heard->decided;
+    if (pause_end - end >= MAX_PAUSE_SAMPLES) {
+      *is_cut = TRUE;
+      return end;
+    }
+  }
+  return limit;
+}
+
+static AsrOfflineStep
+next_window (gint64 start, gint64 limit, gint64 end, gboolean is_ready)
+{
+  AsrOfflineStep step = { ASR_OFFLINE_WAIT, start, MIN (limit, end) };
+
+  if (step.end > start && (is_ready || limit <= end))
+    step.action = ASR_OFFLINE_DECODE;
+  return step;
+}
+
+/* Neither speech nor a reason to doubt that: silence as far as is decided.
+ * @speech: where speech begins, or G_MAXINT64 */
+static AsrOfflineStep
+next_quiet (const AsrOffline *offline, const AsrOfflineParams *params,
+    const AsrHeard *heard, gint64 known, gint64 speech)
+{
+  gint64 start = offline->position, until = MIN (known, speech);
+  AsrOfflineStep step = { ASR_OFFLINE_SILENCE, start, until };
+
+  if (start - offline->quiet_start >= DOUBT_SAMPLES) {
+    gint64 limit = start + params->max_window_samples;
+
+    step = next_window (start, MIN (limit, speech), known,
+        heard->is_complete);
+    step.is_doubtful = TRUE;
+  } else if (until <= start) {
+    step.action = heard->is_complete ? ASR_OFFLINE_END : ASR_OFFLINE_WAIT;
+  }
+  return step;
+}
+
+AsrOfflineStep
+asr_offline_next (const AsrOffline *offline, const AsrOfflineParams *params,
+    const AsrHeard *heard)
+{
+  gint64 start = offline->position;
+  gint64 limit = start + params->max_window_samples;
+  gint64 known = heard->is_complete ? heard->end : heard->decided;
+  AsrOfflineStep step = { ASR_OFFLINE_END, start, start };
+  gboolean is_cut;
+  guint i;
+
+  if (heard->is_complete && start >= heard->end)
+    return step;
+  if (!params->use_gate)
+    return next_window (start, limit, heard->end, heard->is_complete);
+  i = find_span (heard, start);
+  if (i == heard->n_spans)
+    return next_quiet (offline, params, heard, known, G_MAXINT64);
+  if (heard->spans[i].start > start)
+    return next_quiet (offline, params, heard, known, heard->spans[i].start);
+  limit = find_cut (heard, i, limit, &is_cut);
+  step = next_window (start, limit, known, heard->is_complete);
+  step.is_cut = is_cut || (heard->is_complete && step.end == heard->end);
+  return step;
+}
+
+void
+asr_offline_take_silence (AsrOffline *offline, gint64 end)
+{
+  offline->position = MAX (offline->position, end);
+}
+
+gint64
+asr_offline_take_text (AsrOffline *offline, const AsrOfflineParams *params,
+    const AsrHeard *heard, const AsrOfflineStep *step, gint64 reached)
+{
+  if (reached - step->start < MIN_ADVANCE_SAMPLES || reached > step->end)
+    reached = step->end;
+  if (step->is_cut && step->end - reached < MIN_REST_SAMPLES)
+    reached = step->end;
+  if (params->use_gate && reached < step->end) {
+    guint i = find_span (heard, reached);
+
+    if (i < heard->n_spans && heard->spans[i].start <= reached
+        && heard->spans[i].end - reached < MIN_SPAN_REST_SAMPLES)
+      reached = MIN (heard->spans[i].end, step->end);
+  }
+  /* Under 1 % of two minutes is no speech to speak of. */
+  if (!step->is_doubtful && reached - step->start > DOUBT_SAMPLES / 100)
+    offline->quiet_start = reached;
+  offline->position = reached;
+  return reached;
+}
+
+void
+asr_offline_snap (const AsrSpan *spans, guint n_spans, gint64 *start,
+    gint64 *end)
+{
+  gint64 best_overlap = 0, nearest_distance = G_MAXINT64;
+  const AsrSpan *best = NULL, *nearest = NULL;
+
+  for (guint i = 0; i < n_spans; i++) {
+    gint64 overlap = MIN (*end, spans[i].end) - MAX (*start, spans[i].start);
+    gint64 distance = MAX (spans[i].start - *end, *start - spans[i].end);
+
+    if (overlap > best_overlap) {
+      best_overlap = overlap;
+      best = &spans[i];
+    }
+    if (distance < nearest_distance) {
+      nearest_distance = distance;
+      nearest = &spans[i];
+    }
+  }
+  if (best) {
+    *start = MAX (*start, best->start);
+    *end = MIN (*end, best->end);
+  } else if (nearest) {
+    gint64 length = MIN (*end - *start, STRAY_WORD_SAMPLES);
+    gboolean is_before = nearest->start >= *end;
+
+    length = MIN (length, nearest->end - nearest->start);
+    *start = is_before ? nearest->start : nearest->end - length;
+    *end = *start + length;
+  }
+}

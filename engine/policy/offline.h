@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which stretch of a recording to decode next: windows that begin where
+ * speech begins or where the text before ended, that never reach over a long
+ * pause, and that are as long as the model allows. Pure: no device, thread or
+ * clock; positions in samples.
+ */
+#ifndef ASR_POLICY_OFFLINE_H
+#define ASR_POLICY_OFFLINE_H
+
+#include "engine/audio/gate.h"
+
+G_BEGIN_DECLS
+
+/**
+ * AsrOfflineParams:
+ * @max_window_samples: what one encode covers
+ * @use_gate: FALSE: decode everything, the detector is not asked
+ */
+typedef struct {
+  gint64 max_window_samples;
+  gboolean use_gate;
+} AsrOfflineParams;
+
+/**
+ * AsrHeard: what is known of the audio.
+ * @end: samples there are
+ * @decided: before this the spans will not change
+ * @spans: [n_spans] of speech, oldest first; the last may be open
+ * @is_complete: nothing follows after @end
+ */
+typedef struct {
+  gint64 end;
+  gint64 decided;
+  const AsrSpan *spans;
+  guint n_spans;
+  gboolean is_complete;
+} AsrHeard;
+
+typedef enum {
+  ASR_OFFLINE_WAIT,    /* for more audio */
+  ASR_OFFLINE_SILENCE, /* nothing was said from start to end */
+  ASR_OFFLINE_DECODE,  /* the window from start to end */
+  ASR_OFFLINE_END,     /* all is told */
+} AsrOfflineAction;
+
+/**
+ * AsrOfflineStep:
+ * @is_doubtful: the detector heard no speech here or for long before: its
+ *   word is not taken for it, but neither is a weak guess of the model
+ * @is_cut: the window ends at a pause: what its text leaves over is no speech
+ */
+typedef struct {
+  AsrOfflineAction action;
+  gint64 start;
+  gint64 end;
+  gboolean is_doubtful;
+  gboolean is_cut;
+} AsrOfflineStep;
+
+/* Zero-filled is the state at the start of a timeline. */
+typedef struct {
+  gint64 position;    /* everything before is told */
+  gint64 quiet_start; /* no speech to speak of since */
+} AsrOffline;
+
+AsrOfflineStep asr_offline_next (const AsrOffline *offline,
+    const AsrOfflineParams *params, const AsrHeard *heard);
+
+/* Silence up to @end has been told. */
+void asr_offline_take_silence (AsrOffline *offline, gint64 end);
+
+/**
+ * asr_offline_take_text: a window was decoded.
+ * @reached: sample that its text covers, within the window
+ * Returns: where the next window may begin: @reached, or later where the
+ *   rest is too short to hold a word
+ */
+gint64 asr_offline_take_text (AsrOffline *offline,
+    const AsrOfflineParams *params, const AsrHeard *heard,
+    const AsrOfflineStep *step, gint64 reached);
+
+/**
+ * asr_offline_snap: moves a word's ends into speech, since alignment smears
+ * words over the pauses beside them.
+ * @start, @end: (inout): changed; never leave the spans apart from words that
+ *   touch none, which move to the nearer end of the nearest span
+ */
+void asr_offline_snap (const AsrSpan *spans, guint n_spans, gint64 *start,
+    gint64 *end);
+
+G_END_DECLS
+
+#endif
