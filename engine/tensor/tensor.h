@@ -23,6 +23,8 @@ typedef enum {
 
 /**
  * AsrTensor: row-major, dims[0] varies slowest; rank 0 is one element.
+ * @data: little-endian; a view into a file may be unaligned: read it with
+ *   memcpy or asr_tensor_to_f32
  * @scale: (nullable): for I8 [dims[0]], for I16 [1]: value = stored / scale
  */
 typedef struct {
