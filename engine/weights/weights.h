@@ -66,7 +66,8 @@ const AsrTokenBytes *asr_weights_get_vocabulary (const AsrWeights *weights,
  * @key: "suppress_ids", "suppress_ids_begin", "lang_ids", or
  *   "alignment_heads" (pairs layer, head laid out flat)
  *
- * Returns: (transfer none) (nullable): [n] i32
+ * Returns: (transfer none) (nullable): [n] i32, not checked against the
+ *   vocabulary or the layers
  */
 const gint32 *asr_weights_get_ids (const AsrWeights *weights, const char *key,
     guint *n);
