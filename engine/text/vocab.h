@@ -31,7 +31,8 @@ typedef struct _AsrVocab AsrVocab;
  * @n_vocab: rows of the embedding; may exceed @n_tokens by special tokens
  *
  * Recognises the three layouts of special ids by @n_vocab (51864 English,
- * 51865, 51866). Returns: (transfer full): immutable, thread-safe
+ * 51865, 51866); a model of another size must spell its special tokens.
+ * Returns: (transfer full): immutable, thread-safe
  */
 AsrVocab *asr_vocab_new (const AsrTokenBytes *tokens, guint n_tokens,
     guint n_vocab, GError **error);
@@ -58,7 +59,9 @@ void asr_vocab_append_text (const AsrVocab *vocab, const gint32 *ids, guint n,
     GString *bytes);
 
 /* Ids of tokens that stand for sounds or signs and not for speech, for models
- * that bring no list of their own. Returns: (transfer none): [n] */
+ * that bring no list of their own. The special tokens that are suppressed
+ * with them (translate, transcribe, sot, start_of_prev, start_of_lm,
+ * no_speech) are not among them. Returns: (transfer none): [n], ascending */
 const gint32 *asr_vocab_get_non_speech (const AsrVocab *vocab, guint *n);
 
 G_END_DECLS
