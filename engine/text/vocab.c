@@ -134,6 +134,13 @@ check_spelling (const AsrVocab *vocab, GError **error)
     { s->timestamp_begin + N_TIMESTAMPS - 1, "<|30.00|>", NULL },
   };
 
+  if (vocab->n_tokens < (guint) s->eot) {
+    g_set_error (error, ASR_ERROR, ASR_ERROR_CORRUPT,
+        "the vocabulary has %u tokens, but a model of %d has %d of text; "
+        "vocabulary and weights are not of the same model", vocab->n_tokens,
+        s->n_vocab, s->eot);
+    return FALSE;
+  }
   for (guint i = 0; i < G_N_ELEMENTS (expected); i++) {
     gint32 id = expected[i].id;
 

@@ -4,17 +4,27 @@
  * config.json. What is missing is fine; what is there must be right.
  */
 #include "engine/weights/reader.h"
+#include <string.h>
 
 static const char *const id_keys[] = { "suppress_ids", "suppress_ids_begin",
   "lang_ids", "alignment_heads" };
 
-/* Deepest nesting of brackets outside strings. json-glib recurses without a
- * limit, so a file of brackets alone would overflow the stack. */
-static guint
-measure_depth (const char *text, gsize n_bytes)
+/* What json-glib must not be given: it recurses without a limit, so a file of
+ * brackets alone would overflow the stack, it lets numbers wrap around, and
+ * it takes comments and strings in other quotes, which would hide brackets
+ * from who counts them. */
+typedef struct {
+  guint depth;        /* deepest nesting of brackets */
+  guint n_digits;     /* longest run of digits */
+  gboolean has_other; /* characters that JSON has not outside strings */
+} JsonExtent;
+
+static JsonExtent
+measure_json (const char *text, gsize n_bytes)
 {
-  guint depth = 0, deepest = 0;
+  JsonExtent extent = { 0, 0, FALSE };
   gboolean in_string = FALSE;
+  guint depth = 0, n_digits = 0;
 
   for (gsize i = 0; i < n_bytes; i++) {
     char c = text[i];
@@ -23,12 +33,18 @@ measure_depth (const char *text, gsize n_bytes)
       i++;
     else if (c == '"')
       in_string = !in_string;
-    else if (!in_string && (c == '[' || c == '{'))
-      deepest = MAX (deepest, ++depth);
-    else if (!in_string && (c == ']' || c == '}') && depth > 0)
+    if (in_string)
+      continue;
+    if (c == '[' || c == '{')
+      extent.depth = MAX (extent.depth, ++depth);
+    else if ((c == ']' || c == '}') && depth > 0)
       depth--;
+    else if (!g_ascii_isalnum (c) && !strchr ("]}\":,.+- \t\r\n", c))
+      extent.has_other = TRUE;
+    n_digits = g_ascii_isdigit (c) ? n_digits + 1 : 0;
+    extent.n_digits = MAX (extent.n_digits, n_digits);
   }
-  return deepest;
+  return extent;
 }
 
 static gboolean
@@ -45,6 +61,7 @@ asr_json_parse (const char *file, const char *text, gsize n_bytes,
 {
   g_autoptr (JsonParser) parser = json_parser_new_immutable ();
   g_autoptr (GError) failure = NULL;
+  JsonExtent extent;
   JsonNode *root;
 
   if (n_bytes == 0 || n_bytes > ASR_WEIGHTS_MAX_JSON_BYTES) {
@@ -53,8 +70,17 @@ asr_json_parse (const char *file, const char *text, gsize n_bytes,
         n_bytes, ASR_WEIGHTS_MAX_JSON_BYTES);
     return NULL;
   }
-  if (measure_depth (text, n_bytes) > ASR_WEIGHTS_MAX_JSON_DEPTH) {
+  extent = measure_json (text, n_bytes);
+  if (extent.has_other) {
+    set_corrupt (file, error, "this is not JSON");
+    return NULL;
+  }
+  if (extent.depth > ASR_WEIGHTS_MAX_JSON_DEPTH) {
     set_corrupt (file, error, "the JSON is nested too deeply");
+    return NULL;
+  }
+  if (extent.n_digits > ASR_WEIGHTS_MAX_JSON_DIGITS) {
+    set_corrupt (file, error, "the JSON has a number that is too long");
     return NULL;
   }
   if (!g_utf8_validate_len (text, n_bytes, NULL)) {

@@ -20,6 +20,7 @@ G_BEGIN_DECLS
 #define ASR_WEIGHTS_MAX_TOKENS (1u << 20)
 #define ASR_WEIGHTS_MAX_JSON_BYTES (64u << 20)
 #define ASR_WEIGHTS_MAX_JSON_DEPTH 32
+#define ASR_WEIGHTS_MAX_JSON_DIGITS 18 /* fit into 64 bits */
 #define ASR_WEIGHTS_MAX_IDS 65536
 
 /**
@@ -68,8 +69,8 @@ gboolean asr_weights_measure (const AsrBytes *bytes, const char *name,
     gsize name_length, AsrTensor *view, GError **error);
 
 /**
- * asr_json_parse: json-glib with caps on size and depth, since its parser
- * recurses.
+ * asr_json_parse: json-glib with caps on size, depth and digits, since its
+ * parser recurses and lets numbers wrap around.
  * @file: for messages
  * @text: [n_bytes], need not be terminated
  *
