@@ -6,6 +6,7 @@
  */
 #include "engine/weights/reader.h"
 #include "tests/unit/ct2_file.h"
+#include "tests/unit/models.h"
 #include <glib/gstdio.h>
 #include <math.h>
 
@@ -17,8 +18,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (File, g_byte_array_unref)
 static AsrWeights *
 read_file (const File *file, gsize n_bytes, guint8 **copy, GError **error)
 {
-  *copy = g_malloc (n_bytes);
-  memcpy (*copy, file->data, n_bytes);
+  *copy = g_memdup2 (file->data, n_bytes);
   return asr_weights_read_bytes ("made.bin", *copy, n_bytes, error);
 }
 
@@ -683,6 +683,46 @@ test_tiny (void)
   g_assert_nonnull (asr_weights_get_ids (weights, "suppress_ids", &n));
 }
 
+/* Pages of files that are resident, in bytes, as Linux counts them. */
+static gint64
+get_file_rss_bytes (void)
+{
+  g_autofree char *status = NULL;
+  const char *line;
+
+  if (!g_file_get_contents ("/proc/self/status", &status, NULL, NULL))
+    return -1;
+  line = strstr (status, "RssFile:");
+  return line ? g_ascii_strtoll (line + strlen ("RssFile:"), NULL, 10) * 1024
+              : -1;
+}
+
+/* What was read of a large file is resident, and after the drop it is not. */
+static void
+test_drop_pages (void)
+{
+  g_autoptr (AsrWeights) weights = open_model ("tiny.en");
+  const AsrTensor *view;
+  g_autofree float *out = NULL;
+  gint64 before = get_file_rss_bytes (), after;
+  float first, again;
+  gsize n;
+
+  if (!weights || before < 0)
+    return;
+  view = asr_weights_find (weights, "decoder/embeddings/weight");
+  n = asr_tensor_get_n_elements (view);
+  out = g_new (float, n);
+  asr_tensor_to_f32 (view, 0, n, out);
+  first = out[n / 2];
+  g_assert_cmpint (get_file_rss_bytes () - before, >, view->n_bytes / 2);
+  asr_weights_drop_pages (weights);
+  after = get_file_rss_bytes ();
+  g_assert_cmpint (after - before, <, (gint64) view->n_bytes / 10);
+  asr_tensor_to_f32 (view, n / 2, 1, &again);
+  g_assert_true (first == again);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -712,5 +752,6 @@ main (int argc, char **argv)
   g_test_add ("/weights/bad-config", Fixture, NULL, set_up, test_bad_config,
       tear_down);
   g_test_add_func ("/weights/tiny", test_tiny);
+  g_test_add_func ("/weights/drop-pages", test_drop_pages);
   return g_test_run ();
 }
