@@ -127,9 +127,10 @@ set_unknown_format (const AsrBytes *bytes, GError **error)
   g_autofree char *hex = NULL;
 
   for (guint i = 0; i < G_N_ELEMENTS (strangers); i++) {
-    gsize n = strlen (strangers[i].begin);
+    const char *known = strangers[i].begin;
+    gsize n = strlen (known);
 
-    if (bytes->n_bytes >= n && memcmp (bytes->data, strangers[i].begin, n) == 0) {
+    if (bytes->n_bytes >= n && memcmp (bytes->data, known, n) == 0) {
       g_set_error (error, ASR_ERROR, ASR_ERROR_UNSUPPORTED, "%s: %s",
           bytes->file, strangers[i].message);
       return;

@@ -9,6 +9,10 @@ import random
 import struct
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
+from make_tiny_model import Vocabulary  # noqa: E402 (found by the line above)
+
 MODEL, CONFIG, VOCABULARY_JSON, VOCABULARY_TXT, TEXT = range(5)
 F32, I8, I16, I32, F16, BF16 = range(6)
 
@@ -135,6 +139,14 @@ def vocabularies():
     yield [""]
     yield ["a"] * 3
     yield [chr(c) for c in range(0x20, 0x180)]
+    whole = Vocabulary().spellings()
+    eot = whole.index("<|endoftext|>")
+    yield whole
+    yield whole[eot:]
+    yield whole[:-1]
+    yield whole + whole
+    yield whole[:eot + 40] + whole[eot + 41:]
+    yield whole[:eot + 103] + whole[eot + 104:] + ["x"]
 
 
 def inputs():
