@@ -180,7 +180,8 @@ asr_weights_read_bytes (const char *label, const guint8 *data, gsize n_bytes,
 static gboolean
 map_file (AsrWeights *weights, const char *path, GError **error)
 {
-  int fd = g_open (path, O_RDONLY | O_CLOEXEC, 0);
+  /* Without O_NONBLOCK the open of a pipe would wait for a writer. */
+  int fd = g_open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   struct stat status;
   void *map = NULL;
   int failure;

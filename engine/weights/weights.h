@@ -17,7 +17,8 @@ typedef struct _AsrWeights AsrWeights;
 /**
  * asr_weights_open: recognises the format by its content, maps the file and
  * checks every length in it.
- * @path: a model directory, or the file with the weights
+ * @path: a model directory, or the file with the weights; it must not be
+ *   written to while it is open (replacing it is fine)
  *
  * Returns: (transfer full): immutable, may be read from several threads
  */

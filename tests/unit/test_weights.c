@@ -9,6 +9,7 @@
 #include "tests/unit/models.h"
 #include <glib/gstdio.h>
 #include <math.h>
+#include <sys/stat.h>
 
 typedef GByteArray File;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (File, g_byte_array_unref)
@@ -520,6 +521,9 @@ test_directory (Fixture *fixture, gconstpointer data)
   assert_open_error (fixture->directory, ASR_ERROR_CORRUPT, "empty");
   g_assert_cmpint (g_remove (path), ==, 0);
   assert_open_error (fixture->directory, ASR_ERROR_NOT_FOUND, "model.bin");
+  g_assert_cmpint (mkfifo (path, 0600), ==, 0);
+  assert_open_error (fixture->directory, ASR_ERROR_UNSUPPORTED, "regular");
+  g_assert_cmpint (g_remove (path), ==, 0);
   g_assert_cmpint (g_mkdir (path, 0700), ==, 0);
   assert_open_error (fixture->directory, ASR_ERROR_UNSUPPORTED, "regular");
 }
