@@ -66,6 +66,10 @@ struct _AsrQueue {
   } scratch[4];
 };
 
+/* Scratch of ops that call no other, and of those that call linear. */
+#define ASR_SCRATCH_OP 2
+#define ASR_SCRATCH_OUTER 3
+
 /* Aligned to 64 bytes, valid until asked for again with the same @index;
  * NULL after it has set the queue's error. */
 void *asr_cpu_get_scratch (AsrQueue *queue, guint index, gsize n_bytes);
