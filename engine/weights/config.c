@@ -35,9 +35,10 @@ measure_json (const char *text, gsize n_bytes)
       in_string = !in_string;
     if (in_string)
       continue;
-    if (c == '[' || c == '{')
-      extent.depth = MAX (extent.depth, ++depth);
-    else if ((c == ']' || c == '}') && depth > 0)
+    if (c == '[' || c == '{') {
+      depth++;
+      extent.depth = MAX (extent.depth, depth);
+    } else if ((c == ']' || c == '}') && depth > 0)
       depth--;
     else if (!g_ascii_isalnum (c) && !strchr ("]}\":,.+- \t\r\n", c))
       extent.has_other = TRUE;

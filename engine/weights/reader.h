@@ -37,6 +37,7 @@ typedef struct {
 } AsrWeightsReader;
 
 extern const AsrWeightsReader asr_ctranslate2_reader;
+extern const AsrWeightsReader asr_safetensors_reader;
 
 /**
  * asr_weights_read_bytes: as asr_weights_open, of bytes in memory and without

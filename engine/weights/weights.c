@@ -15,6 +15,7 @@
 
 static const AsrWeightsReader *const readers[] = {
   &asr_ctranslate2_reader,
+  &asr_safetensors_reader,
 };
 
 /* In a directory the first of these that is there is the model. */
