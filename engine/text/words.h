@@ -36,13 +36,15 @@ typedef struct {
  *   end of the text
  * @probabilities: [n]
  * @language: code; decides whether blanks separate words
+ * @typical_s: (out): median length of a word, at most 0.7, 0 without words
  *
- * Returns: (transfer full) (element-type AsrTimedWord): in order; over-long
- *   words at sentence ends are cut as openai/whisper does
+ * Returns: (transfer full) (element-type AsrTimedWord): in order, freed with
+ *   their texts by g_array_unref; over-long words at sentence ends are cut as
+ *   openai/whisper does
  */
 GArray *asr_words_from_tokens (const AsrVocab *vocab, const gint32 *ids,
     guint n, const gint16 *frames, const float *probabilities,
-    const char *language);
+    const char *language, double *typical_s);
 
 /**
  * asr_words_fit_segments: the per-segment corrections of openai/whisper: a
@@ -50,6 +52,7 @@ GArray *asr_words_from_tokens (const AsrVocab *vocab, const gint32 *ids,
  * are brought together. Times in seconds on one time axis.
  * @words: (element-type AsrTimedWord): changed
  * @segments: [n]: changed
+ * @typical_s: as asr_words_from_tokens gave it
  * @last_speech_s: end of speech before these segments; updated
  */
 typedef struct {
@@ -59,7 +62,7 @@ typedef struct {
 } AsrSegmentTimes;
 
 void asr_words_fit_segments (GArray *words, AsrSegmentTimes *segments,
-    guint n_segments, double *last_speech_s);
+    guint n_segments, double typical_s, double *last_speech_s);
 
 G_END_DECLS
 
