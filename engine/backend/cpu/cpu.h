@@ -52,6 +52,7 @@ struct _AsrDevice {
   AsrDeviceInfo info;
   AsrIsa isa;
   AsrThreads *threads;
+  const struct _AsrLinearKernels *linear; /* of isa; linear.h */
 };
 
 struct _AsrQueue {
@@ -59,7 +60,8 @@ struct _AsrQueue {
   GError *error;       /* the first since the last wait */
   gint64 begin_us[8];
   guint64 time_ns[8];
-  /* Scratch that ops grow and reuse: no allocation per token. */
+  /* Scratch that ops grow and reuse: no allocation per token. linear uses
+   * the first, conv the first two; the others are for ops that call them. */
   struct {
     void *data;
     gsize n_bytes;

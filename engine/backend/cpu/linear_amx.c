@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Linear kernels for AMX. A tile of weights is 16 lines of a panel, a tile
+ * of activations 16 rows of 64 bytes as they lie, so nothing is rearranged.
+ * Two by two tiles of sums use each load twice. Few rows would leave tiles
+ * empty and go to VNNI.
+ */
+#include "engine/backend/cpu/linear_vnni.h"
+
+#define FEW_ROWS 8
+#define TILE_ROWS 16
+#define TILE_BYTES 64
+#define PANELS 2 /* of sums side by side */
+
+/* Tiles: 0 to 3 sums [row half][panel], 4 and 5 activations, 6 and 7
+ * weights. Layout of the 64 bytes: Intel SDM vol. 1, 18.2. */
+typedef struct {
+  guint8 palette, start_row, reserved[14];
+  guint16 row_bytes[16];
+  guint8 rows[16];
+} TileConfig;
+
+static void
+load_config (void)
+{
+  TileConfig config = { .palette = 1 };
+
+  for (guint i = 0; i < 8; i++) {
+    config.row_bytes[i] = TILE_BYTES;
+    config.rows[i] = TILE_ROWS;
+  }
+  _tile_loadconfig (&config);
+}
+
+/* Sums of 32 rows (or the first 16 of them) by two panels (or one). */
+typedef gint32 Sums[2][PANELS][TILE_ROWS][ASR_PANEL];
+
+ALWAYS_INLINE void
+multiply_tiles (const guint8 *x, gsize ldx, const gint8 *w, gsize panel_bytes,
+    guint depth, gboolean is_tall, gboolean is_wide, Sums sums)
+{
+  _tile_zero (0);
+  _tile_zero (1);
+  _tile_zero (2);
+  _tile_zero (3);
+  for (guint k = 0; k < depth; k += TILE_BYTES) {
+    const gint8 *tile = w + (gsize) k * ASR_PANEL;
+
+    _tile_loadd (4, x + k, ldx);
+    _tile_loadd (6, tile, TILE_BYTES);
+    _tile_dpbusd (0, 4, 6);
+    if (is_wide) {
+      _tile_loadd (7, tile + panel_bytes, TILE_BYTES);
+      _tile_dpbusd (1, 4, 7);
+    }
+    if (is_tall) {
+      _tile_loadd (5, x + k + TILE_ROWS * ldx, ldx);
+      _tile_dpbusd (2, 5, 6);
+    }
+    if (is_tall && is_wide)
+      _tile_dpbusd (3, 5, 7);
+  }
+  _tile_stored (0, sums[0][0], TILE_BYTES);
+  _tile_stored (1, sums[0][1], TILE_BYTES);
+  _tile_stored (2, sums[1][0], TILE_BYTES);
+  _tile_stored (3, sums[1][1], TILE_BYTES);
+}
+
+ALWAYS_INLINE void
+multiply_block (const AsrProduct *p, guint row, guint panel,
+    gboolean is_tall, gboolean is_wide)
+{
+  guint depth = p->weight->depth;
+  gsize panel_bytes = (gsize) depth * ASR_PANEL;
+  guint n_rows = MIN (p->n_rows - row, is_tall ? 2 * TILE_ROWS : TILE_ROWS);
+  _Alignas (64) Sums sums;
+
+  multiply_tiles (p->x + (gsize) row * depth, depth,
+      p->weight->i8 + panel * panel_bytes, panel_bytes, depth, is_tall,
+      is_wide, sums);
+  for (guint j = 0; j < (is_wide ? PANELS : 1); j++) {
+    __m512i correction = _mm512_loadu_si512 (
+        p->weight->corrections + (panel + j) * ASR_PANEL);
+
+    for (guint i = 0; i < n_rows; i++) {
+      gint32 *line = sums[i / TILE_ROWS][j][i % TILE_ROWS];
+
+      _mm512_store_si512 (line,
+          _mm512_add_epi32 (_mm512_load_si512 (line), correction));
+      finish_panel (p, row + i, panel + j, line);
+    }
+  }
+}
+
+static void
+multiply_rows (const AsrProduct *p, guint panel, gboolean is_wide)
+{
+  guint row = 0;
+
+  for (; row + TILE_ROWS < p->n_rows; row += 2 * TILE_ROWS) {
+    if (is_wide)
+      multiply_block (p, row, panel, TRUE, TRUE);
+    else
+      multiply_block (p, row, panel, TRUE, FALSE);
+  }
+  if (row >= p->n_rows)
+    return;
+  if (is_wide)
+    multiply_block (p, row, panel, FALSE, TRUE);
+  else
+    multiply_block (p, row, panel, FALSE, FALSE);
+}
+
+static void
+product (const AsrProduct *p, guint begin, guint end)
+{
+  guint panel = begin;
+
+  if (p->n_rows <= FEW_ROWS) {
+    vnni_product (p, begin, end);
+    return;
+  }
+  load_config ();
+  for (; panel + PANELS <= end; panel += PANELS)
+    multiply_rows (p, panel, TRUE);
+  if (panel < end)
+    multiply_rows (p, panel, FALSE);
+  _tile_release ();
+}
+
+const AsrLinearKernels asr_linear_kernels_amx
+    = { quantise_shifted, product, product_f32, finish_rows };

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Linear kernels for AVX2. vpmaddubsw adds two products in 16 bits and
+ * saturates: |x| times w with x's sign on it stays within 2 * 127 * 127, so
+ * nothing is lost.
+ */
+#include "engine/backend/cpu/linear_common.h"
+#include <immintrin.h>
+
+static void
+quantise (const float *x, guint n, guint depth, guint8 *q, float *scale)
+{
+  quantise_row (x, n, depth, q, scale, 0);
+}
+
+ALWAYS_INLINE __m256i
+add_products (__m256i sum, __m256i x, __m256i w)
+{
+  __m256i pairs
+      = _mm256_maddubs_epi16 (_mm256_abs_epi8 (x), _mm256_sign_epi8 (w, x));
+
+  return _mm256_add_epi32 (sum,
+      _mm256_madd_epi16 (pairs, _mm256_set1_epi16 (1)));
+}
+
+/* @n_rows is a constant of at most 4. */
+ALWAYS_INLINE void
+multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
+{
+  guint depth = p->weight->depth;
+  const guint8 *x = p->x + (gsize) row * depth;
+  const gint8 *w = p->weight->i8 + (gsize) panel * depth * ASR_PANEL;
+  __m256i sums[4][2];
+
+  for (guint i = 0; i < n_rows; i++)
+    sums[i][0] = sums[i][1] = _mm256_setzero_si256 ();
+  for (guint k = 0; k < depth; k += 4) {
+    const __m256i *line = (const __m256i *) (w + (gsize) k * ASR_PANEL);
+    __m256i low = _mm256_load_si256 (line);
+    __m256i high = _mm256_load_si256 (line + 1);
+
+    for (guint i = 0; i < n_rows; i++) {
+      gint32 four;
+      __m256i spread;
+
+      memcpy (&four, x + (gsize) i * depth + k, sizeof four);
+      spread = _mm256_set1_epi32 (four);
+      sums[i][0] = add_products (sums[i][0], spread, low);
+      sums[i][1] = add_products (sums[i][1], spread, high);
+    }
+  }
+  for (guint i = 0; i < n_rows; i++) {
+    gint32 out[ASR_PANEL];
+
+    _mm256_storeu_si256 ((__m256i *) out, sums[i][0]);
+    _mm256_storeu_si256 ((__m256i *) (out + 8), sums[i][1]);
+    finish_panel (p, row + i, panel, out);
+  }
+}
+
+static void
+product (const AsrProduct *p, guint begin, guint end)
+{
+  for (guint panel = begin; panel < end; panel++) {
+    guint row = 0;
+
+    for (; row + 4 <= p->n_rows; row += 4)
+      multiply_block (p, row, 4, panel);
+    for (; row < p->n_rows; row++)
+      multiply_block (p, row, 1, panel);
+  }
+}
+
+const AsrLinearKernels asr_linear_kernels_avx2
+    = { quantise, product, product_f32, finish_rows };

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Linear kernels in portable C. */
+#include "engine/backend/cpu/linear_common.h"
+
+static void
+quantise (const float *x, guint n, guint depth, guint8 *q, float *scale)
+{
+  quantise_row (x, n, depth, q, scale, 0);
+}
+
+static void
+multiply_panel (const AsrProduct *p, guint row, guint panel)
+{
+  guint depth = p->weight->depth;
+  const gint8 *x = (const gint8 *) p->x + (gsize) row * depth;
+  const gint8 *w = p->weight->i8 + (gsize) panel * depth * ASR_PANEL;
+  gint32 sums[ASR_PANEL] = { 0 };
+
+  for (guint k = 0; k < depth; k += 4) {
+    for (guint i = 0; i < ASR_PANEL; i++) {
+      const gint8 *four = w + (gsize) k * ASR_PANEL + i * 4;
+
+      sums[i] += four[0] * x[k] + four[1] * x[k + 1] + four[2] * x[k + 2]
+          + four[3] * x[k + 3];
+    }
+  }
+  finish_panel (p, row, panel, sums);
+}
+
+static void
+product (const AsrProduct *p, guint begin, guint end)
+{
+  for (guint panel = begin; panel < end; panel++) {
+    for (guint row = 0; row < p->n_rows; row++)
+      multiply_panel (p, row, panel);
+  }
+}
+
+const AsrLinearKernels asr_linear_kernels_c
+    = { quantise, product, product_f32, finish_rows };
