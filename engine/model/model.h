@@ -96,7 +96,7 @@ void asr_model_set_text_state (AsrModel *model, guint text_slot,
  * asr_model_decode: one decoder batch and @n_steps - 1 more in which every
  * row that sampled goes on with what it chose. Waits for the device.
  * @rows: [n_rows], at most max_rows
- * @choices: [n_choices]
+ * @choices: [n_choices], at most max_rows; several may name one row
  * @n_steps: more than 1 only where each row is a SAMPLE of its own
  * @skip_copy: whether logits stay on the device
  * @records: (out): [n_steps, n_choices]
