@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The worker's side of a stream; see session.h. Ties the pure machines
+ * together: fifo, voice detector and gate, the policy, the decodings. Knows
+ * neither the device nor the other streams.
+ */
+#include "engine/session.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/audio/gate.h"
+#include "engine/decode/phrases.h"
+#include "engine/policy/offline.h"
+#include "engine/segment.h"
+#include "engine/session_text.h"
+#include "engine/text/language.h"
+
+/* Voice detector frames in one update: the worker also has other streams. */
+#define MAX_LISTEN_FRAMES 128
+/* Samples of a Whisper mel frame. */
+#define MEL_FRAME_SAMPLES 160
+/* Below this (-60 dB) a window that the detector took for silence is. */
+#define SILENCE_PEAK 1e-3f
+/* A text where the detector heard nothing must be this likely. */
+#define MIN_DOUBTFUL_LOG_PROB (-0.7)
+#define MAX_DOUBTFUL_NO_SPEECH 0.6
+/* Text of earlier windows is no context any more above this temperature. */
+#define MAX_CONTEXT_TEMPERATURE 0.5f
+
+struct _AsrSession {
+  AsrStream *stream;
+  const AsrModel *model;
+  const AsrVocab *vocab;
+  gint generation;
+  guint epoch;
+  gboolean is_dead;          /* cancelled or failed, until the next reset */
+  gboolean is_ended;
+
+  AsrVad *vad;
+  AsrGate *gate;
+  gint64 heard_until;        /* the voice detector's position */
+  gboolean is_complete;      /* no audio follows, or all is to be final */
+  gboolean is_draining;      /* no audio follows */
+  gint64 audio_end;          /* as of the last update */
+  AsrOfflineParams params;
+  AsrOffline offline;
+  AsrOfflineStep step;
+  AsrSessionState state;
+
+  GArray *prompt;            /* gint32, of what the user said */
+  gint language;             /* index, -1: not known yet */
+  gint wished_language;      /* what the user last said */
+  guint skip_copy;
+  AsrSlotHolder audio;
+  AsrSessionOutput outputs[ASR_MAX_OUTPUTS];
+  guint n_outputs;
+  AsrMethodCost costs[ASR_N_METHODS];
+  float *window;             /* [max_window_samples] */
+};
+
+AsrSession *
+asr_session_new (AsrStream *stream, const AsrModel *model,
+    const AsrVadModel *vad_model)
+{
+  AsrSession *session = g_new0 (AsrSession, 1);
+  const AsrGateParams gate_params = ASR_GATE_PARAMS_DEFAULT;
+  const AsrModelInfo *info = asr_model_get_info (model);
+
+  session->stream = stream;
+  session->model = model;
+  session->vocab = asr_model_get_vocab (model);
+  session->generation = -1;
+  session->vad = asr_vad_new (vad_model);
+  session->gate = asr_gate_new (&gate_params);
+  session->params
+      = (AsrOfflineParams){ info->max_window_samples, stream->use_vad };
+  session->audio = (AsrSlotHolder) ASR_SLOT_HOLDER_INIT;
+  session->window = g_new (float, info->max_window_samples);
+  session->prompt = g_array_new (FALSE, FALSE, sizeof (gint32));
+  if (stream->prompt) {
+    g_autofree char *stripped = g_strstrip (g_strdup (stream->prompt));
+    g_autofree char *text = g_strconcat (" ", stripped, NULL);
+
+    if (*stripped != '\0')
+      asr_vocab_encode (session->vocab, text, session->prompt);
+  }
+  for (guint i = 0; i < ASR_MAX_OUTPUTS; i++)
+    session->outputs[i].text = (AsrSlotHolder) ASR_SLOT_HOLDER_INIT;
+  return session;
+}
+
+void
+asr_session_free (AsrSession *session)
+{
+  if (session == NULL)
+    return;
+  for (guint i = 0; i < ASR_MAX_OUTPUTS; i++) {
+    asr_decoding_free (session->outputs[i].decoding);
+    g_clear_pointer (&session->outputs[i].previous, g_array_unref);
+  }
+  asr_vad_free (session->vad);
+  asr_gate_free (session->gate);
+  g_array_unref (session->prompt);
+  g_free (session->window);
+  g_free (session);
+}
+
+gboolean
+asr_session_is_stale (const AsrSession *session)
+{
+  return g_atomic_int_get (&session->stream->generation)
+      != session->generation;
+}
+
+static void
+release_slots (AsrSession *session, AsrSlots *audio_slots,
+    AsrSlots *text_slots)
+{
+  asr_slots_release (audio_slots, &session->audio);
+  for (guint i = 0; i < ASR_MAX_OUTPUTS; i++)
+    asr_slots_release (text_slots, &session->outputs[i].text);
+}
+
+/* ---- what users said ---- */
+
+/* With the stream's lock held. */
+static void
+start_anew (AsrSession *session)
+{
+  AsrStream *stream = session->stream;
+
+  session->generation = g_atomic_int_get (&stream->generation);
+  session->epoch = stream->epoch;
+  session->is_dead = stream->is_cancelled;
+  session->is_ended = FALSE;
+  session->is_complete = FALSE;
+  session->heard_until = 0;
+  session->offline = (AsrOffline){ 0 };
+  session->state = ASR_SESSION_IDLE;
+  session->language = session->wished_language = stream->language;
+  asr_vad_reset (session->vad);
+  asr_gate_reset (session->gate);
+  for (guint i = 0; i < stream->n_outputs; i++) {
+    AsrSessionOutput *output = &session->outputs[i];
+
+    output->told = 0;
+    output->last_speech_s = 0;
+    if (output->previous)
+      g_array_set_size (output->previous, 0);
+  }
+}
+
+static void
+add_outputs (AsrSession *session)
+{
+  while (session->n_outputs < session->stream->n_outputs) {
+    AsrSessionOutput *output = &session->outputs[session->n_outputs++];
+
+    output->decoding = asr_decoding_new (session->vocab);
+    output->previous = g_array_new (FALSE, FALSE, sizeof (gint32));
+  }
+}
+
+/* Takes over wishes and how much audio there is. Returns: whether to go on */
+static gboolean
+take_wishes (AsrSession *session, AsrSlots *audio_slots, AsrSlots *text_slots)
+{
+  AsrStream *stream = session->stream;
+  gboolean is_stale, wants_clear;
+
+  g_mutex_lock (&stream->lock);
+  is_stale = stream->generation != session->generation;
+  if (is_stale)
+    start_anew (session);
+  add_outputs (session);
+  wants_clear = stream->wants_clear && session->state == ASR_SESSION_IDLE;
+  if (wants_clear)
+    stream->wants_clear = FALSE;
+  session->audio_end = asr_fifo_get_end (stream->fifo);
+  session->is_draining = session->is_complete = stream->is_draining;
+  if (stream->commit_until > session->offline.position) {
+    session->audio_end = stream->commit_until;
+    session->is_complete = TRUE;
+  }
+  session->skip_copy = stream->skip_copy;
+  if (stream->language != session->wished_language)
+    session->language = session->wished_language = stream->language;
+  g_mutex_unlock (&stream->lock);
+  if (is_stale || wants_clear)
+    release_slots (session, audio_slots, text_slots);
+  return !session->is_dead;
+}
+
+/* ---- listening ---- */
+
+/* Moves the voice detector over audio and gaps. Returns: whether more waits */
+static gboolean
+listen_on (AsrSession *session)
+{
+  AsrStream *stream = session->stream;
+  float frame[ASR_VAD_FRAME_SAMPLES];
+  guint64 n_speech = 0;
+  guint n = 0;
+
+  if (!session->params.use_gate)
+    return FALSE;
+  for (; n < MAX_LISTEN_FRAMES; n++) {
+    gint64 left = session->audio_end - session->heard_until;
+    guint n_frame = MIN (left, ASR_VAD_FRAME_SAMPLES);
+    gint64 audio;
+    float probability;
+
+    if (left <= 0 || (left < ASR_VAD_FRAME_SAMPLES && !session->is_complete))
+      break;
+    g_mutex_lock (&stream->lock);
+    audio = MIN (asr_fifo_find_audio (stream->fifo, session->heard_until),
+        session->audio_end);
+    if (audio == session->heard_until) {
+      memset (frame, 0, sizeof frame);
+      asr_fifo_read (stream->fifo, session->heard_until, n_frame, frame);
+    }
+    g_mutex_unlock (&stream->lock);
+    if (audio > session->heard_until) {
+      asr_gate_skip (session->gate, audio - session->heard_until);
+      asr_vad_reset (session->vad);
+      session->heard_until = audio;
+      continue;
+    }
+    probability = asr_vad_run (session->vad, frame);
+    asr_gate_push (session->gate, probability, n_frame);
+    session->heard_until += n_frame;
+    if (probability >= 0.5f)
+      n_speech += n_frame;
+  }
+  if (n > 0) {
+    g_mutex_lock (&stream->lock);
+    stream->stats.speech_samples += n_speech;
+    g_mutex_unlock (&stream->lock);
+  }
+  return n == MAX_LISTEN_FRAMES;
+}
+
+static AsrHeard
+get_heard (AsrSession *session)
+{
+  AsrHeard heard = { session->audio_end, session->audio_end, NULL, 0,
+    session->is_complete };
+
+  if (session->params.use_gate) {
+    heard.decided = asr_gate_get_decided (session->gate);
+    heard.is_complete &= session->heard_until >= session->audio_end;
+    heard.spans = asr_gate_get_spans (session->gate, &heard.n_spans);
+  }
+  return heard;
+}
+
+/* ---- segments ---- */
+
+static const char *
+get_language_code (const AsrSession *session, AsrTask task)
+{
+  const char *code = NULL;
+
+  if (task == ASR_TASK_TRANSLATE)
+    return "en";
+  if (session->language >= 0)
+    code = asr_language_get_code (session->language);
+  return code ? code : "";
+}
+
+/* Nothing was said up to @end. */
+static void
+tell_silence (AsrSession *session, guint index, gint64 end)
+{
+  AsrSessionOutput *output = &session->outputs[index];
+
+  if (end <= output->told)
+    return;
+  asr_stream_take_segment (session->stream,
+      asr_segment_new (ASR_SEGMENT_TEXT, index, session->epoch, output->told,
+          end, NULL, 0,
+          get_language_code (session, session->stream->tasks[index])));
+  output->told = end;
+}
+
+static void
+tell_end (AsrSession *session)
+{
+  for (guint i = 0; i < session->n_outputs; i++) {
+    tell_silence (session, i, session->audio_end);
+    asr_stream_take_segment (session->stream,
+        asr_segment_new (ASR_SEGMENT_END, i, session->epoch,
+            session->audio_end, session->audio_end, NULL, 0,
+            get_language_code (session, session->stream->tasks[i])));
+  }
+  session->is_ended = TRUE;
+}
+
+/* Audio before the position is done with; pushers may have room now. */
+static void
+move_on (AsrSession *session)
+{
+  AsrStream *stream = session->stream;
+  gint64 keep = session->offline.position;
+
+  if (session->params.use_gate)
+    keep = MIN (keep, session->heard_until);
+  g_mutex_lock (&stream->lock);
+  if (!asr_session_is_stale (session)) {
+    asr_fifo_drop (stream->fifo, keep);
+    stream->stats.decoded_samples = session->offline.position;
+    stream->wants_room = FALSE;
+  }
+  g_mutex_unlock (&stream->lock);
+  asr_gate_forget (session->gate, session->offline.position);
+  asr_stream_notify (stream);
+}
+
+/* Returns: whether there was something to do */
+static gboolean
+take_step (AsrSession *session)
+{
+  AsrHeard heard = get_heard (session);
+  AsrOfflineStep step
+      = asr_offline_next (&session->offline, &session->params, &heard);
+
+  switch (step.action) {
+    case ASR_OFFLINE_WAIT:
+      return FALSE;
+    case ASR_OFFLINE_SILENCE:
+      asr_offline_take_silence (&session->offline, step.end);
+      for (guint i = 0; i < session->n_outputs; i++)
+        tell_silence (session, i, step.end);
+      move_on (session);
+      return TRUE;
+    case ASR_OFFLINE_DECODE:
+      session->step = step;
+      session->state = ASR_SESSION_ENCODE;
+      return TRUE;
+    case ASR_OFFLINE_END:
+      break;
+  }
+  /* a commit ends nothing: more audio may follow it */
+  if (session->is_ended || !session->is_draining)
+    return FALSE;
+  tell_end (session);
+  asr_stream_notify (session->stream);
+  return FALSE;
+}
+
+gboolean
+asr_session_update (AsrSession *session, AsrSlots *audio_slots,
+    AsrSlots *text_slots)
+{
+  gboolean changed;
+
+  if (!take_wishes (session, audio_slots, text_slots)
+      || session->state != ASR_SESSION_IDLE || session->n_outputs == 0)
+    return FALSE;
+  changed = listen_on (session);
+  if (!changed && session->is_complete
+      && session->heard_until >= session->audio_end
+      && session->is_draining)
+    asr_gate_finish (session->gate);
+  return take_step (session) || changed;
+}
+
+AsrSessionState
+asr_session_get_state (const AsrSession *session)
+{
+  return session->state;
+}
+
+/* ---- windows ---- */
+
+AsrSlotHolder *
+asr_session_get_audio_holder (AsrSession *session)
+{
+  return &session->audio;
+}
+
+AsrMethodCost *
+asr_session_get_costs (AsrSession *session)
+{
+  return session->costs;
+}
+
+guint
+asr_session_get_skip_copy (const AsrSession *session)
+{
+  return session->skip_copy;
+}
+
+AsrSessionOutput *
+asr_session_get_outputs (AsrSession *session, guint *n)
+{
+  *n = session->n_outputs;
+  return session->outputs;
+}
+
+static guint
+get_n_mel_frames (const AsrSession *session)
+{
+  return MAX (1,
+      (session->step.end - session->step.start) / MEL_FRAME_SAMPLES);
+}
+
+gboolean
+asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
+{
+  guint n = session->step.end - session->step.start;
+  float peak = 0;
+
+  g_mutex_lock (&session->stream->lock);
+  if (asr_session_is_stale (session)) {
+    g_mutex_unlock (&session->stream->lock);
+    return FALSE;
+  }
+  asr_fifo_read (session->stream->fifo, session->step.start, n,
+      session->window);
+  g_mutex_unlock (&session->stream->lock);
+  for (guint i = 0; session->step.is_doubtful && i < n; i++)
+    peak = MAX (peak, fabsf (session->window[i]));
+  if (session->step.is_doubtful && peak < SILENCE_PEAK) {
+    asr_offline_take_silence (&session->offline, session->step.end);
+    for (guint i = 0; i < session->n_outputs; i++)
+      tell_silence (session, i, session->step.end);
+    session->state = ASR_SESSION_IDLE;
+    move_on (session);
+    return FALSE;
+  }
+  *row = (AsrEncodeRow){ session->window, n, session->audio.slot,
+    session->skip_copy, session->costs };
+  return TRUE;
+}
+
+void
+asr_session_start_decoding (AsrSession *session)
+{
+  session->state = ASR_SESSION_DECODE;
+  for (guint i = 0; i < session->n_outputs; i++)
+    session->outputs[i].is_unprompted = FALSE;
+}
+
+void
+asr_session_start_output (AsrSession *session, AsrSessionOutput *output)
+{
+  g_autoptr (GArray) prompt = g_array_new (FALSE, FALSE, sizeof (gint32));
+  AsrDecodingParams params = { session->language };
+
+  if (!output->is_unprompted) {
+    g_array_append_vals (prompt, session->prompt->data, session->prompt->len);
+    g_array_append_vals (prompt, output->previous->data,
+        output->previous->len);
+  }
+  params.task = session->stream->tasks[output - session->outputs];
+  params.prompt = (const gint32 *) prompt->data;
+  params.n_prompt = prompt->len;
+  params.n_mel_frames = get_n_mel_frames (session);
+  params.audio_slot = session->audio.slot;
+  params.text_slot = output->text.slot;
+  params.seed = session->step.start;
+  asr_decoding_start (output->decoding, &params);
+}
+
+/* ---- the end of a window ---- */
+
+static gboolean
+is_silence (const AsrSession *session, const AsrDecodingResult *result)
+{
+  return result->is_silence || result->n_text == 0
+      || (session->step.is_doubtful
+          && (result->score.avg_log_prob < MIN_DOUBTFUL_LOG_PROB
+              || result->score.no_speech_prob > MAX_DOUBTFUL_NO_SPEECH));
+}
+
+static void
+tell_phrases (AsrSession *session, guint index, GArray *phrases)
+{
+  AsrSessionOutput *output = &session->outputs[index];
+  const char *language
+      = get_language_code (session, session->stream->tasks[index]);
+
+  for (guint i = 0; i < phrases->len; i++) {
+    GArray *words = g_array_index (phrases, AsrPhraseText, i).words;
+    const AsrWord *last = &g_array_index (words, AsrWord, words->len - 1);
+
+    asr_stream_take_segment (session->stream,
+        asr_segment_new (ASR_SEGMENT_TEXT, index, session->epoch,
+            output->told, last->end, (const AsrWord *) words->data,
+            words->len, language));
+    output->told = last->end;
+  }
+}
+
+/* Text as context for the windows to come, where that is wanted. */
+static void
+keep_context (AsrSession *session, AsrSessionOutput *output,
+    const AsrDecodingResult *result)
+{
+  if (!session->stream->condition_on_previous)
+    return;
+  for (guint i = 0; i < result->phrases->len; i++) {
+    const AsrPhrase *phrase = &g_array_index (result->phrases, AsrPhrase, i);
+
+    g_array_append_vals (output->previous, result->tokens + phrase->first,
+        phrase->n_tokens);
+  }
+  if (result->temperature > MAX_CONTEXT_TEMPERATURE)
+    g_array_set_size (output->previous, 0);
+}
+
+/* Makes segments of one output. Returns: sample that its text reaches */
+static gint64
+finish_output (AsrSession *session, guint index,
+    const AsrDecodingResult *result)
+{
+  AsrSessionOutput *output = &session->outputs[index];
+  AsrHeard heard = get_heard (session);
+  g_autoptr (GArray) phrases = NULL;
+  gint64 frames = result->advance_frames;
+  double reached_s;
+
+  if (result->language >= 0)
+    session->language = result->language;
+  if (is_silence (session, result))
+    return session->step.end;
+  phrases = asr_text_from_result (session->vocab, result,
+      get_language_code (session, session->stream->tasks[index]),
+      session->step.start, heard.spans,
+      session->step.is_doubtful ? 0 : heard.n_spans, output->told,
+      &output->last_speech_s, &reached_s);
+  tell_phrases (session, index, phrases);
+  keep_context (session, output, result);
+  if (!result->is_whole && reached_s > 0)
+    frames = llrint (100 * reached_s);
+  if (frames >= get_n_mel_frames (session))
+    return session->step.end;
+  return session->step.start + frames * MEL_FRAME_SAMPLES;
+}
+
+static void
+add_stats (AsrSession *session)
+{
+  AsrStats *stats = &session->stream->stats;
+  guint64 runs[ASR_N_METHODS] = { 1, 1, 0 };
+
+  g_mutex_lock (&session->stream->lock);
+  for (guint i = 0; i < session->n_outputs; i++) {
+    AsrDecodingResult result;
+
+    asr_decoding_get_result (session->outputs[i].decoding, &result);
+    stats->n_tokens += result.n_sampled;
+    stats->n_fallbacks += result.n_attempts - 1;
+    stats->n_skipped_windows += is_silence (session, &result);
+    runs[ASR_METHOD_DECODER] += result.n_sampled;
+  }
+  stats->n_windows++;
+  for (guint m = 0; m < ASR_N_METHODS; m++) {
+    gsize slot_bytes = asr_model_get_slot_bytes (session->model, m);
+
+    stats->methods[m].n_runs += runs[m];
+    stats->methods[m].time_ns += session->costs[m].time_ns;
+    stats->methods[m].to_host_bytes += session->costs[m].to_host_bytes;
+    stats->methods[m].to_device_bytes += session->costs[m].to_device_bytes;
+    stats->methods[m].retained_bytes
+        = session->audio.slot >= 0 ? slot_bytes : 0;
+    stats->methods[m].allocated_bytes
+        = slot_bytes * asr_model_get_limits (session->model)->n_audio_slots;
+  }
+  g_mutex_unlock (&session->stream->lock);
+  memset (session->costs, 0, sizeof session->costs);
+}
+
+/* An output whose text is its prompt is decoded once more without it. */
+static gboolean
+retry_without_prompt (AsrSession *session, AsrSessionOutput *output)
+{
+  AsrDecodingResult result;
+
+  if (session->stream->prompt == NULL || output->is_unprompted)
+    return FALSE;
+  asr_decoding_get_result (output->decoding, &result);
+  if (result.is_silence
+      || !asr_text_is_prompt (session->vocab, &result,
+          session->stream->prompt))
+    return FALSE;
+  output->is_unprompted = TRUE;
+  asr_session_start_output (session, output);
+  return TRUE;
+}
+
+void
+asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
+    AsrSlots *text_slots)
+{
+  AsrHeard heard;
+  gint64 reached = 0;
+  gboolean is_again = FALSE;
+
+  for (guint i = 0; i < session->n_outputs; i++)
+    is_again |= retry_without_prompt (session, &session->outputs[i]);
+  if (is_again)
+    return;
+  for (guint i = 0; i < session->n_outputs; i++) {
+    AsrDecodingResult result;
+    gint64 end;
+
+    asr_decoding_get_result (session->outputs[i].decoding, &result);
+    end = finish_output (session, i, &result);
+    /* the first output decides where the next window begins */
+    if (i == 0)
+      reached = end;
+    asr_slots_release (text_slots, &session->outputs[i].text);
+  }
+  asr_slots_rest (audio_slots, &session->audio);
+  add_stats (session);
+  heard = get_heard (session);
+  reached = asr_offline_take_text (&session->offline, &session->params,
+      &heard, &session->step, reached);
+  for (guint i = 0; i < session->n_outputs; i++)
+    tell_silence (session, i, reached);
+  session->state = ASR_SESSION_IDLE;
+  move_on (session);
+}
+
+void
+asr_session_fail (AsrSession *session, const GError *error)
+{
+  session->is_dead = TRUE;
+  session->state = ASR_SESSION_IDLE;
+  asr_stream_fail (session->stream, error);
+}
