@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* From the engine's segments to buffers and gaps; see gstasrtext.h. */
+#include "gst/gstasrtext.h"
+
+#include <string.h>
+
+/* A pause that cuts a phrase in scripts without blanks. */
+#define PHRASE_PAUSE (300 * GST_MSECOND)
+/* Shown at least this long: what lasts no time is never seen. */
+#define MIN_DURATION GST_MSECOND
+
+void
+gst_asr_text_init (GstAsrText *text, GstAsrGranularity granularity)
+{
+  text->granularity = granularity;
+  gst_asr_text_reset (text, GST_CLOCK_TIME_NONE);
+}
+
+void
+gst_asr_text_reset (GstAsrText *text, GstClockTime start)
+{
+  text->position = start;
+  text->is_discont = TRUE;
+}
+
+void
+gst_asr_text_add_gaps (GstAsrText *text, GstClockTime end, GQueue *out)
+{
+  if (!GST_CLOCK_TIME_IS_VALID (end))
+    return;
+  if (!GST_CLOCK_TIME_IS_VALID (text->position))
+    text->position = end;
+  while (text->position < end) {
+    GstClockTime length = MIN (end - text->position, GST_ASR_TEXT_MAX_GAP);
+
+    g_queue_push_tail (out, gst_event_new_gap (text->position, length));
+    text->position += length;
+  }
+}
+
+/* @string: (transfer full) */
+static void
+add_buffer (GstAsrText *text, char *string, GstClockTime start,
+    GstClockTime end, GQueue *out)
+{
+  GstBuffer *buffer;
+
+  if (GST_CLOCK_TIME_IS_VALID (text->position))
+    start = MAX (start, text->position);
+  end = MAX (end, start + MIN_DURATION);
+  gst_asr_text_add_gaps (text, start, out);
+  buffer = gst_buffer_new_wrapped (string, strlen (string));
+  GST_BUFFER_PTS (buffer) = start;
+  GST_BUFFER_DURATION (buffer) = end - start;
+  if (text->is_discont)
+    GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_DISCONT);
+  text->is_discont = FALSE;
+  text->position = end;
+  g_queue_push_tail (out, buffer);
+}
+
+static gboolean
+ends_phrase (const AsrWord *word)
+{
+  const char *last = g_utf8_find_prev_char (word->text,
+      word->text + strlen (word->text));
+
+  return last != NULL && g_unichar_ispunct (g_utf8_get_char (last));
+}
+
+/* Words that belong into one buffer: one, where blanks divide words; else all
+ * up to a punctuation mark or a pause. */
+static guint
+count_joined (const AsrSegment *segment, guint first, const GstAsrClock *clock)
+{
+  guint n = 1;
+
+  while (first + n < segment->n_words) {
+    const AsrWord *word = &segment->words[first + n];
+    GstClockTime end = gst_asr_clock_to_pts (clock, word[-1].end);
+    GstClockTime start = gst_asr_clock_to_pts (clock, word->start);
+
+    if (word->space_before || ends_phrase (&word[-1])
+        || start > end + PHRASE_PAUSE)
+      break;
+    n++;
+  }
+  return n;
+}
+
+static char *
+join_words (const AsrWord *words, guint n)
+{
+  GString *joined = g_string_new (NULL);
+
+  for (guint i = 0; i < n; i++) {
+    if (i > 0 && words[i].space_before)
+      g_string_append_c (joined, ' ');
+    g_string_append (joined, words[i].text);
+  }
+  return g_string_free (joined, FALSE);
+}
+
+void
+gst_asr_text_add_segment (GstAsrText *text, const AsrSegment *segment,
+    const GstAsrClock *clock, GQueue *out)
+{
+  for (guint i = 0, n; i < segment->n_words; i += n) {
+    const AsrWord *words = &segment->words[i];
+
+    n = text->granularity == GST_ASR_GRANULARITY_SEGMENT
+        ? segment->n_words
+        : count_joined (segment, i, clock);
+    add_buffer (text, join_words (words, n),
+        gst_asr_clock_to_pts (clock, words[0].start),
+        gst_asr_clock_to_pts (clock, words[n - 1].end), out);
+  }
+  gst_asr_text_add_gaps (text, gst_asr_clock_to_pts (clock, segment->end),
+      out);
+}
