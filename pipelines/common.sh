@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# What the pipeline scripts share; sourced.
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+name=$(basename "$0")
+die() { echo "$name: $*" >&2; exit 1; }
+export GST_PLUGIN_PATH=$root/build/gst${GST_PLUGIN_PATH:+:$GST_PLUGIN_PATH}
+# Text comes up to 30 s after it was said: the other branches wait in queues
+# that hold 40 s, before anything is decoded.
+long_queue="queue max-size-time=40000000000 max-size-buffers=0 max-size-bytes=0"
+# The demuxer for a file, which hands out compressed streams: queues of 40 s
+# stand before the decoders.
+find_demuxer() {
+  case $(gst-typefind-1.0 "$1" 2>/dev/null) in
+    *video/quicktime*) echo qtdemux ;;
+    *matroska*|*webm*) echo matroskademux ;;
+    *) die "$1 is neither MP4 nor Matroska; transcribe makes subtitles of anything" ;;
+  esac
+}
