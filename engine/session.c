@@ -20,8 +20,10 @@
 #define MAX_LISTEN_FRAMES 128
 /* Samples of a Whisper mel frame. */
 #define MEL_FRAME_SAMPLES 160
-/* Below this (-60 dB) a window that the detector took for silence is. */
-#define SILENCE_PEAK 1e-3f
+/* A window that never gets louder holds no speech (-80 dB); where the detector
+ * heard none either, it must be a little louder (-60 dB). */
+#define SILENCE_PEAK 1e-4f
+#define DOUBTFUL_SILENCE_PEAK 1e-3f
 /* A text where the detector heard nothing must be this likely. */
 #define MIN_DOUBTFUL_LOG_PROB (-0.7)
 #define MAX_DOUBTFUL_NO_SPEECH 0.6
@@ -420,9 +422,10 @@ asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
   asr_fifo_read (session->stream->fifo, session->step.start, n,
       session->window);
   g_mutex_unlock (&session->stream->lock);
-  for (guint i = 0; session->step.is_doubtful && i < n; i++)
+  for (guint i = 0; i < n; i++)
     peak = MAX (peak, fabsf (session->window[i]));
-  if (session->step.is_doubtful && peak < SILENCE_PEAK) {
+  if (peak < (session->step.is_doubtful ? DOUBTFUL_SILENCE_PEAK
+                                        : SILENCE_PEAK)) {
     asr_offline_take_silence (&session->offline, session->step.end);
     for (guint i = 0; i < session->n_outputs; i++)
       tell_silence (session, i, session->step.end);
