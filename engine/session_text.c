@@ -50,18 +50,27 @@ to_samples (double seconds)
   return llrint (seconds * ASR_SAMPLE_RATE);
 }
 
+static gboolean
+ends_sentence (const char *text)
+{
+  return g_str_has_suffix (text, ".") || g_str_has_suffix (text, "?")
+      || g_str_has_suffix (text, "!");
+}
+
 /* @told: sample that text has reached; moves on with the word */
 static void
 append_word (GArray *words, const AsrTimedWord *timed, const AsrSpan *spans,
     guint n_spans, gboolean is_spaced, gint64 *told)
 {
+  gboolean begins = words->len == 0
+      || ends_sentence (g_array_index (words, AsrWord, words->len - 1).text);
   g_autofree char *text = g_strstrip (g_strdup (timed->text));
   AsrWord word = { to_samples (timed->start_s), to_samples (timed->end_s) };
 
   if (*text == '\0')
     return;
   if (n_spans > 0)
-    asr_offline_snap (spans, n_spans, &word.start, &word.end);
+    asr_offline_snap (spans, n_spans, begins, &word.start, &word.end);
   word.start = MAX (word.start, *told);
   word.end = MAX (word.end, word.start);
   word.space_before

@@ -14,6 +14,8 @@
 #define MIN_ADVANCE_SAMPLES 1600
 /* After this long with under 1 % speech the detector is not believed. */
 #define DOUBT_SAMPLES (120 * 16000)
+/* A word that reaches this far into a span touches it. */
+#define MIN_TOUCH_SAMPLES (16000 / 20)
 /* A word that was in no span keeps at most this much. */
 #define STRAY_WORD_SAMPLES (16000 / 10)
 
@@ -136,8 +138,8 @@ asr_offline_take_text (AsrOffline *offline, const AsrOfflineParams *params,
 }
 
 void
-asr_offline_snap (const AsrSpan *spans, guint n_spans, gint64 *start,
-    gint64 *end)
+asr_offline_snap (const AsrSpan *spans, guint n_spans, gboolean begins_phrase,
+    gint64 *start, gint64 *end)
 {
   gint64 best_overlap = 0, nearest_distance = G_MAXINT64;
   const AsrSpan *best = NULL, *nearest = NULL;
@@ -146,7 +148,8 @@ asr_offline_snap (const AsrSpan *spans, guint n_spans, gint64 *start,
     gint64 overlap = MIN (*end, spans[i].end) - MAX (*start, spans[i].start);
     gint64 distance = MAX (spans[i].start - *end, *start - spans[i].end);
 
-    if (overlap > best_overlap) {
+    if (overlap > best_overlap
+        || (begins_phrase && overlap >= MIN_TOUCH_SAMPLES)) {
       best_overlap = overlap;
       best = &spans[i];
     }

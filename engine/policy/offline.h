@@ -83,11 +83,14 @@ gint64 asr_offline_take_text (AsrOffline *offline,
 /**
  * asr_offline_snap: moves a word's ends into speech, since alignment smears
  * words over the pauses beside them.
- * @start, @end: (inout): changed; never leave the spans apart from words that
- *   touch none, which move to the nearer end of the nearest span
+ * @begins_phrase: of several spans that it touches, the word belongs to the
+ *   last, since it was smeared over the pause before it; else to the one that
+ *   holds most of it
+ * @start, @end: (inout): changed; a word that touches no span moves to the
+ *   nearer end of the nearest
  */
-void asr_offline_snap (const AsrSpan *spans, guint n_spans, gint64 *start,
-    gint64 *end);
+void asr_offline_snap (const AsrSpan *spans, guint n_spans,
+    gboolean begins_phrase, gint64 *start, gint64 *end);
 
 G_END_DECLS
 

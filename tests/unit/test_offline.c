@@ -128,19 +128,23 @@ static void
 check_snap (void)
 {
   const AsrSpan spans[] = { { 1000, 2000 }, { 5000, 9000 } };
-  static const struct { gint64 start, end, new_start, new_end; } cases[] = {
+  static const struct { gint64 start, end, new_start, new_end;
+                 gboolean begins; } cases[] = {
     { 1200, 1500, 1200, 1500 },   /* in speech: left alone */
     { 500, 1500, 1000, 1500 },    /* leaves the pause before */
     { 1500, 4000, 1500, 2000 },   /* ... and after */
     { 1900, 6000, 5000, 6000 },   /* over a pause: where most of it is */
     { 3000, 3400, 2000, 2000 },   /* in a pause: see below */
     { 4600, 4800, 5000, 5200 },
+    { 1000, 5900, 1000, 2000 },
+    { 1000, 5900, 5000, 5900, TRUE }, /* smeared over the pause before it */
+    { 1000, 5100, 1000, 2000, TRUE }, /* hardly touches what comes after */
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     gint64 start = cases[i].start, end = cases[i].end;
 
-    asr_offline_snap (spans, 2, &start, &end);
+    asr_offline_snap (spans, 2, cases[i].begins, &start, &end);
     if (i == 4) { /* nearest is the first span: its last samples */
       g_assert_cmpint (end, ==, 2000);
       g_assert_cmpint (start, ==, 1600);
