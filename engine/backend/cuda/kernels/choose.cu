@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From logits to one record: the rules of engine/backend/rules.h, the
+ * suppress masks, the test of the time marks' mass and the choice, in one
+ * pass over the logits. Several blocks share a choice; the last to finish
+ * merges their pieces, writes the record to the host and takes the token
+ * into the text slot's state.
+ */
+#include "engine/backend/cuda/kernels/common.cuh"
+
+#define THREADS 256
+#define PIECES ASR_CUDA_CHOICE_PIECES
+#define SIZE ASR_CUDA_CHOICE_SIZE
+
+/* What is known of the allowed ids of one range. */
+struct Range {
+  float top; /* greatest logit */
+  float sum; /* of exp (logit - top) */
+  float best; /* greatest value that is chosen by */
+  int id;    /* whose value that is, or -1 */
+};
+
+static __device__ __forceinline__ void
+add_logit (Range &range, float logit, float value, int id)
+{
+  if (logit > range.top) {
+    range.sum = range.sum * expf (range.top - logit) + 1;
+    range.top = logit;
+  } else if (logit != -INFINITY) { /* also where it is no number */
+    range.sum += expf (logit - range.top);
+  }
+  if (value > range.best) {
+    range.best = value;
+    range.id = id;
+  }
+}
+
+static __device__ __forceinline__ void
+merge (Range &a, const Range &b)
+{
+  float top = fmaxf (a.top, b.top);
+
+  if (top != -INFINITY)
+    a.sum = a.sum * expf (a.top - top) + b.sum * expf (b.top - top);
+  a.top = top;
+  if (b.id >= 0
+      && (a.id < 0 || b.best > a.best
+          || (b.best == a.best && b.id < a.id))) {
+    a.best = b.best;
+    a.id = b.id;
+  }
+}
+
+static __device__ __forceinline__ Range
+exchange (const Range &range, int bit)
+{
+  return { __shfl_xor_sync (ALL_LANES, range.top, bit),
+    __shfl_xor_sync (ALL_LANES, range.sum, bit),
+    __shfl_xor_sync (ALL_LANES, range.best, bit),
+    __shfl_xor_sync (ALL_LANES, range.id, bit) };
+}
+
+static __device__ __forceinline__ void
+merge_warp (Range ranges[2])
+{
+  for (int bit = 16; bit > 0; bit >>= 1)
+    for (int i = 0; i < 2; i++)
+      merge (ranges[i], exchange (ranges[i], bit));
+}
+
+static __device__ __forceinline__ AsrAllowed
+get_allowed (const AsrChoose &p, const AsrChoice &choice,
+    const AsrTextState &state)
+{
+  AsrAllowed allowed = { 0, 0, 0, 0, ASR_MASK_NONE };
+  int n = p.tokens.n_vocab;
+
+  if (choice.kind == ASR_CHOICE_SCORE)
+    allowed.text_end = choice.limit;
+  else
+    allowed = asr_rules_get_allowed (&p.tokens, &state.rules);
+  allowed.text_begin = min (max (allowed.text_begin, 0), n);
+  allowed.text_end = min (allowed.text_end, n);
+  allowed.timestamp_begin = min (max (allowed.timestamp_begin, 0), n);
+  allowed.timestamp_end = min (allowed.timestamp_end, n);
+  return allowed;
+}
+
+/* This block's piece of the logits. */
+static __device__ void
+walk_logits (const AsrChoose &p, const AsrAllowed &allowed,
+    const AsrTextState &state, bool samples, const float *logits,
+    Range ranges[2])
+{
+  int n = p.tokens.n_vocab, size = (n + PIECES - 1) / PIECES;
+  int begin = blockIdx.x * size, end = min (begin + size, n);
+  const guint32 *mask = p.masks + (size_t) allowed.mask * ((n + 31) / 32);
+  bool is_warm = samples && state.temperature > 0;
+
+  for (int id = begin + (int) threadIdx.x; id < end; id += THREADS) {
+    bool is_text = id >= allowed.text_begin && id < allowed.text_end;
+    bool is_time
+        = id >= allowed.timestamp_begin && id < allowed.timestamp_end;
+
+    if (!is_text && !is_time)
+      continue;
+    if (allowed.mask != ASR_MASK_NONE && mask[id / 32] >> id % 32 & 1)
+      continue;
+    float logit = logits[id], value = logit;
+
+    if (is_warm)
+      value = logit / state.temperature - logf (-logf (asr_rules_uniform (
+          state.seed, state.rules.n_sampled, id)));
+    add_logit (ranges[is_text ? 0 : 1], logit, value, id);
+  }
+}
+
+/* All threads end with the block's ranges. */
+static __device__ void
+merge_block (Range ranges[2])
+{
+  __shared__ Range shared[THREADS / 32][2];
+  unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+  merge_warp (ranges);
+  if (lane < 2)
+    shared[warp][lane] = ranges[lane];
+  __syncthreads ();
+  for (unsigned w = 0; w < THREADS / 32; w++)
+    for (int i = 0; i < 2 && w != warp; i++)
+      merge (ranges[i], shared[w][i]);
+}
+
+static __device__ float
+log_sum (const Range &range)
+{
+  return range.top == -INFINITY ? -INFINITY : range.top + logf (range.sum);
+}
+
+static __device__ float
+add_logs (float a, float b)
+{
+  float top = fmaxf (a, b);
+
+  return top == -INFINITY ? top : top + log1pf (expf (fminf (a, b) - top));
+}
+
+static __device__ void
+sample (const AsrChoose &p, AsrTextState *state, const float *logits,
+    Range ranges[2], AsrTokenRecord *record)
+{
+  float times = log_sum (ranges[1]);
+
+  if (times > ranges[0].top) /* only time marks remain */
+    ranges[0] = { -INFINITY, 0, -INFINITY, -1 };
+  int winner = ranges[0].id >= 0
+      && (ranges[1].id < 0 || ranges[0].best >= ranges[1].best) ? 0 : 1;
+
+  record->id = ranges[winner].id;
+  if (record->id >= 0) {
+    record->log_prob = logits[record->id]
+        - add_logs (log_sum (ranges[0]), times);
+  } else { /* all suppressed: the text can only end */
+    record->id = p.tokens.eot;
+    record->log_prob = -INFINITY;
+  }
+  if (isnan (record->log_prob))
+    record->log_prob = -INFINITY;
+  asr_rules_advance (&p.tokens, &state->rules, record->id);
+  state->token = record->id;
+  state->position++;
+  state->is_finished = record->id == p.tokens.eot;
+  record->flags = state->is_finished ? ASR_TOKEN_EOT : 0;
+}
+
+static __device__ void
+score (const AsrChoice &choice, int end, const float *logits,
+    const Range &range, AsrTokenRecord *record)
+{
+  record->id = choice.target;
+  record->log_prob = -INFINITY;
+  if (choice.target < 0 || choice.target >= end)
+    return;
+  record->log_prob = logits[choice.target] - log_sum (range);
+  if (isnan (record->log_prob))
+    record->log_prob = -INFINITY;
+}
+
+static __device__ void
+finish (const AsrChoose &p, const AsrChoice &choice, const float *logits,
+    Range ranges[2])
+{
+  AsrTextState *state = &p.states[choice.text_slot];
+  AsrTokenRecord record = { -1, 0, { -1, -1 }, 0 };
+  AsrTokenRecord *to = p.records ? p.records : p.input->records;
+
+  if (choice.kind == ASR_CHOICE_SCORE)
+    score (choice, min (choice.limit, p.tokens.n_vocab), logits, ranges[0],
+        &record);
+  else if (state->is_finished)
+    record.flags = ASR_TOKEN_SKIPPED;
+  else
+    sample (p, state, logits, ranges, &record);
+  to[blockIdx.y] = record;
+}
+
+/* The first warp of each block, with the block's ranges. */
+static __device__ void
+merge_pieces (const AsrChoose &p, const AsrChoice &choice,
+    const float *logits, Range ranges[2])
+{
+  unsigned lane = threadIdx.x, ticket = 0;
+  float *pieces = p.pieces + (size_t) blockIdx.y * PIECES * SIZE;
+
+  if (lane < 2) {
+    float *mine = pieces + blockIdx.x * SIZE + 4 * lane;
+
+    mine[0] = ranges[lane].top;
+    mine[1] = ranges[lane].sum;
+    mine[2] = ranges[lane].best;
+    mine[3] = __int_as_float (ranges[lane].id);
+  }
+  __threadfence ();
+  __syncwarp ();
+  if (lane == 0)
+    ticket = atomicInc (&p.counters[blockIdx.y], PIECES - 1);
+  if (__shfl_sync (ALL_LANES, ticket, 0) != PIECES - 1)
+    return;
+  __threadfence ();
+  for (int i = 0; i < 2; i++) {
+    const float *piece = pieces + lane % PIECES * SIZE + 4 * i;
+
+    ranges[i] = { __ldcg (piece), __ldcg (piece + 1), __ldcg (piece + 2),
+      __float_as_int (__ldcg (piece + 3)) };
+    if (lane >= PIECES)
+      ranges[i] = { -INFINITY, 0, -INFINITY, -1 };
+  }
+  merge_warp (ranges);
+  if (lane == 0)
+    finish (p, choice, logits, ranges);
+}
+
+static __global__ void
+__launch_bounds__ (THREADS)
+choose_tokens (const __grid_constant__ AsrChoose p)
+{
+  const Range nothing = { -INFINITY, 0, -INFINITY, -1 };
+  Range ranges[2] = { nothing, nothing };
+
+  release_successor ();
+  wait_for_predecessor ();
+  AsrChoice choice = p.choices[blockIdx.y];
+  AsrTextState state = {};
+  const float *logits
+      = p.logits + (size_t) blockIdx.y * p.tokens.n_vocab;
+  bool samples = choice.kind == ASR_CHOICE_SAMPLE;
+
+  if (samples)
+    state = p.states[choice.text_slot];
+  if (!state.is_finished)
+    walk_logits (p, get_allowed (p, choice, state), state, samples, logits,
+        ranges);
+  merge_block (ranges);
+  if (threadIdx.x < 32)
+    merge_pieces (p, choice, logits, ranges);
+}
+
+cudaError_t
+asr_cuda_choose (const AsrLaunch *launch, const AsrChoose *params)
+{
+  return start (launch, choose_tokens, dim3 (PIECES, params->n_choices),
+      dim3 (THREADS), 0, *params);
+}
