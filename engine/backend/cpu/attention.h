@@ -9,6 +9,9 @@ G_BEGIN_DECLS
 
 void asr_cpu_attention_encoder (AsrQueue *queue,
     const AsrAttentionParams *params);
+/* As _encoder, in bf16 on tiles; for ASR_ISA_AMX. */
+void asr_cpu_attention_tiles (AsrQueue *queue,
+    const AsrAttentionParams *params);
 void asr_cpu_attention_cache (AsrQueue *queue,
     const AsrAttentionParams *params);
 
