@@ -12,6 +12,7 @@
 extern int omp_get_max_threads (void);
 extern void omp_set_num_threads (int n_threads);
 
+#define FEW_PAIRS 2       /* quantised rows that are split in two */
 #define FEW_ROWS 8        /* of f32, for the kernel that reads weights once */
 #define SGEMM_ROWS 64     /* of one call to oneDNN */
 #define BLOCK_ROWS 64     /* of quantised rows that stay in a core's cache */
@@ -27,6 +28,7 @@ typedef struct {
   float *sums;       /* [n_rows, n_out] where y must wait, or NULL: in y */
   guint8 *q;         /* [n_threads * BLOCK_ROWS, depth], or all rows */
   float *q_scales;   /* as many */
+  float *partial;    /* see AsrProduct */
   gint status;       /* dnnl_status_t */
 } Job;
 
@@ -66,6 +68,26 @@ quantise_rows (const Job *job, guint first, guint n, guint8 *q, float *scales)
         job->weight->n_in, depth, q + (gsize) i * depth, scales + i);
 }
 
+/* Rows in pairs: what 8 bits hold, and 8 bits of what they leave. Few rows cost
+ * what their weights cost to read, so that this is nearly free, and logits are
+ * as good as with f32 activations. @rest: scratch [n_in] */
+static void
+quantise_pairs (const Job *job, float *rest)
+{
+  guint depth = job->weight->depth, n_in = job->weight->n_in;
+
+  for (guint i = 0; i < job->n_rows; i++) {
+    const float *x = job->x + i * job->ldx;
+    guint8 *q = job->q + (gsize) 2 * i * depth;
+    float *scales = job->q_scales + 2 * i;
+
+    job->kernels->quantise (x, n_in, depth, q, scales);
+    for (guint k = 0; k < n_in; k++)
+      rest[k] = x[k] - (gint8) (q[k] ^ job->kernels->zero) * scales[0];
+    job->kernels->quantise (rest, n_in, depth, q + depth, scales + 1);
+  }
+}
+
 /* Items are blocks of rows: each is quantised and used while it is warm. */
 static void
 run_blocks (gpointer data, guint begin, guint end, guint thread)
@@ -90,10 +112,31 @@ static void
 run_panels (gpointer data, guint begin, guint end, guint thread)
 {
   Job *job = data;
-  AsrProduct product
-      = { job->q, job->q_scales, job->n_rows, job->weight, *job->finish };
+  AsrProduct product = { job->q, job->q_scales,
+    job->partial ? 2 * job->n_rows : job->n_rows, job->weight, *job->finish,
+    job->partial };
 
   job->kernels->product (&product, begin, end);
+}
+
+static void
+run_few_i8 (AsrQueue *queue, Job *job)
+{
+  const AsrWeight *weight = job->weight;
+  gsize n_rows = (2 * job->n_rows + ASR_ROW_TILE - 1) / ASR_ROW_TILE
+      * ASR_ROW_TILE;
+  gsize n_bytes = n_rows * weight->depth;
+  gsize n_partial = (gsize) job->n_rows * weight->n_panels * ASR_PANEL;
+
+  job->q = asr_cpu_get_scratch (queue, 0, n_bytes
+      + (n_rows + n_partial + weight->n_in) * sizeof (float));
+  if (!job->q)
+    return;
+  job->q_scales = (float *) (job->q + n_bytes);
+  job->partial = job->q_scales + n_rows;
+  quantise_pairs (job, job->partial + n_partial);
+  asr_threads_run (queue->device->threads, weight->n_panels,
+      PANELS_PER_PIECE, run_panels, job);
 }
 
 static void
@@ -187,7 +230,9 @@ asr_cpu_linear_run (AsrQueue *queue, const float *x, gsize ldx, guint n_rows,
 
   if (n_rows == 0)
     return;
-  if (weight->i8)
+  if (weight->i8 && n_rows <= FEW_PAIRS)
+    run_few_i8 (queue, &job);
+  else if (weight->i8)
     run_i8 (queue, &job);
   else
     run_f32 (queue, &job);

@@ -64,6 +64,9 @@ typedef struct {
   guint n_rows;
   const AsrWeight *weight;
   AsrEpilogue finish;
+  float *partial;        /* NULL, or [n_rows / 2, n_panels * 16]: rows come in
+                          * pairs, what 8 bits hold of a row and what they
+                          * leave; each pair is one row of the result */
 } AsrProduct;
 
 typedef struct _AsrLinearKernels {
@@ -79,6 +82,7 @@ typedef struct _AsrLinearKernels {
   /* The epilogue alone. @sums: [n_rows, n_out], may be y */
   void (*finish) (const float *sums, const AsrEpilogue *finish,
       guint n_rows);
+  guint8 zero;           /* what quantise makes of 0: 0x80 where shifted */
 } AsrLinearKernels;
 
 extern const AsrLinearKernels asr_linear_kernels_c;

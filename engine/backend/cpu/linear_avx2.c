@@ -72,4 +72,4 @@ product (const AsrProduct *p, guint begin, guint end)
 }
 
 const AsrLinearKernels asr_linear_kernels_avx2
-    = { quantise, product, product_f32, finish_rows };
+    = { quantise, product, product_f32, finish_rows, 0 };

@@ -37,4 +37,4 @@ product (const AsrProduct *p, guint begin, guint end)
 }
 
 const AsrLinearKernels asr_linear_kernels_c
-    = { quantise, product, product_f32, finish_rows };
+    = { quantise, product, product_f32, finish_rows, 0 };

@@ -95,18 +95,30 @@ finish_16 (const AsrEpilogue *finish, guint row, guint column, V16 sum)
   memcpy (finish->y + at, out, n * sizeof (float));
 }
 
-/* Sums of a panel's 16 outputs in one row of a product. */
+/* Sums of a panel's 16 outputs in one row of a product. Kernels come to the
+ * rows of a panel in order, so that the first of a pair waits for the second. */
 ALWAYS_INLINE void
 finish_panel (const AsrProduct *p, guint row, guint panel,
     const gint32 *sums)
 {
   V16i integers;
-  V16 scales = load_16 (p->weight->scales + panel * ASR_PANEL);
+  V16 scales = load_16 (p->weight->scales + panel * ASR_PANEL), value;
 
   memcpy (&integers, sums, sizeof integers);
-  finish_16 (&p->finish, row, panel * ASR_PANEL,
-      __builtin_convertvector (integers, V16)
-          * (scales * p->x_scales[row]));
+  value = __builtin_convertvector (integers, V16)
+      * (scales * p->x_scales[row]);
+  if (p->partial) {
+    float *first = p->partial
+        + ((gsize) (row / 2) * p->weight->n_panels + panel) * ASR_PANEL;
+
+    if (row % 2 == 0) {
+      store_16 (first, value);
+      return;
+    }
+    value += load_16 (first);
+    row /= 2;
+  }
+  finish_16 (&p->finish, row, panel * ASR_PANEL, value);
 }
 
 static void
