@@ -53,7 +53,9 @@ typedef struct {
 } AsrLayerWeights;
 
 /* A pool of key/value slots in one allocation:
- * device [n_slots, n_layers, 2, n_heads, n_ctx, 64] of dtype; K then V. */
+ * device [n_slots, n_layers, 2, n_heads, n_ctx, 64] of dtype; K then V. A
+ * backend may keep the n_ctx * 64 values of K of a head in another order
+ * (the CPU's does): only its attention and cross_kv read or write them. */
 typedef struct {
   void *data;
   AsrDType dtype;
@@ -195,7 +197,7 @@ typedef struct {
 typedef struct {
   guint n_choices;
   const AsrChoice *choices;     /* [n_choices]; row is ignored here */
-  float *logits;                /* device [n_choices, n_vocab] f32 */
+  float *logits;                /* device [n_choices, n_vocab] f32; changed */
   const AsrRuleTokens *tokens;
   const guint32 *masks;         /* device [ASR_N_MASKS, (n_vocab + 31) / 32] */
   AsrTextState *states;         /* device [n_text_slots] */

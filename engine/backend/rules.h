@@ -48,7 +48,7 @@ typedef struct {
 /* Suppress masks of a model, as bit sets over the vocabulary. */
 typedef enum {
   ASR_MASK_NONE,
-  ASR_MASK_STEP,  /* never wanted */
+  ASR_MASK_STEP,  /* never wanted; the token "no time marks" among them */
   ASR_MASK_FIRST, /* also unwanted as the first token: blank, eot */
 } AsrMaskId;
 #define ASR_N_MASKS 3
@@ -135,13 +135,24 @@ asr_rules_uniform (uint64_t seed, uint32_t step, uint32_t id)
   return ((float) (x >> 41) + 0.5f) / 8388608.0f;
 }
 
-/* State of a text slot between steps; lives in device memory. Sampling at a
- * temperature takes the largest logit / temperature - log (-log (u)), u from
- * asr_rules_uniform (seed, rules.n_sampled, id). */
+/* State of a text slot between steps; lives in device memory.
+ *
+ * Before the first choice, after a prompt of n tokens at positions 0 to
+ * n - 1, the host sets rules to asr_rules_start, token to -1 and position to
+ * n - 1. Every choice takes its token into rules, puts it into token, adds 1
+ * to position (so the first chosen token stands at n) and sets is_finished
+ * where the token is eot; a row with ASR_TOKEN_CHOSEN then embeds token at
+ * position. For a finished slot a choice changes nothing and gives a record
+ * with ASR_TOKEN_SKIPPED, id -1 and log_prob 0.
+ *
+ * Of equal values the lowest id is chosen. Sampling at a temperature takes
+ * the largest logit / temperature - log (-log (u)), u from asr_rules_uniform
+ * (seed, rules.n_sampled before the choice, id). Where no id is left, or
+ * only logits that are no numbers, eot is taken with log_prob -INFINITY. */
 typedef struct {
   AsrRuleState rules;
   int32_t token;        /* chosen last */
-  uint32_t position;    /* where that token will stand in the slot */
+  uint32_t position;    /* where that token stands in the slot */
   uint32_t is_finished; /* eot was chosen; later steps change nothing */
   float temperature;    /* 0: the largest logit */
   uint32_t reserved;
