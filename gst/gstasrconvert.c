@@ -65,7 +65,7 @@ gst_asr_convert_new (const GstAudioInfo *info, guint rate)
   c->out = g_array_new (FALSE, FALSE, sizeof (float));
   gst_audio_info_set_format (&c->floats, GST_AUDIO_FORMAT_F32,
       GST_AUDIO_INFO_RATE (info), GST_AUDIO_INFO_CHANNELS (info),
-      info->position);
+      GST_AUDIO_INFO_IS_UNPOSITIONED (info) ? NULL : info->position);
   set_weights (c);
   c->to_floats = gst_audio_converter_new (GST_AUDIO_CONVERTER_FLAG_NONE,
       &c->in, &c->floats, NULL);
