@@ -724,16 +724,22 @@ drain (GstAsr *self)
   return ret;
 }
 
+static gint64
+get_next_sample (GstAsr *self)
+{
+  return self->base
+      + (self->convert ? gst_asr_convert_get_n_heard (self->convert) : 0);
+}
+
 /* Time without audio before @pts becomes a gap; the anchor is set. */
 static GstFlowReturn
 take_time (GstAsr *self, GstClockTime pts)
 {
-  gint64 sample = self->base;
+  gint64 sample = get_next_sample (self);
   GstFlowReturn ret = GST_FLOW_OK;
+  gboolean jumps_back;
   guint64 n_gap;
 
-  if (self->convert)
-    sample += gst_asr_convert_get_n_heard (self->convert);
   g_mutex_lock (&self->lock);
   if (!GST_CLOCK_TIME_IS_VALID (pts)) {
     pts = gst_asr_clock_to_pts (self->clock, sample);
@@ -741,15 +747,20 @@ take_time (GstAsr *self, GstClockTime pts)
       pts = self->segment.start;
   }
   n_gap = gst_asr_clock_get_gap (self->clock, sample, pts);
+  jumps_back = gst_asr_clock_jumps_back (self->clock, sample, pts);
   g_mutex_unlock (&self->lock);
-  if (n_gap > 0) {
+  if (jumps_back) {
+    GST_DEBUG_OBJECT (self, "back to %" GST_TIME_FORMAT, GST_TIME_ARGS (pts));
+    ret = drain (self);
+    sample = get_next_sample (self);
+  } else if (n_gap > 0) {
     GST_DEBUG_OBJECT (self, "gap of %" G_GUINT64_FORMAT " samples before %"
         GST_TIME_FORMAT, n_gap, GST_TIME_ARGS (pts));
     ret = drain_converter (self);
-    if (ret != GST_FLOW_OK)
-      return ret;
     sample = self->base += n_gap;
   }
+  if (ret != GST_FLOW_OK)
+    return ret;
   g_mutex_lock (&self->lock);
   ret = wait_for_stream (self);
   if (ret == GST_FLOW_OK && n_gap > 0)

@@ -64,6 +64,16 @@ gst_asr_clock_get_gap (const GstAsrClock *clock, gint64 sample,
   return gst_util_uint64_scale_round (pts - expected, clock->rate, GST_SECOND);
 }
 
+gboolean
+gst_asr_clock_jumps_back (const GstAsrClock *clock, gint64 sample,
+    GstClockTime pts)
+{
+  GstClockTime expected = gst_asr_clock_to_pts (clock, sample);
+
+  return GST_CLOCK_TIME_IS_VALID (expected)
+      && pts + GST_ASR_CLOCK_MAX_STEP < expected;
+}
+
 void
 gst_asr_clock_add (GstAsrClock *clock, gint64 sample, GstClockTime pts)
 {

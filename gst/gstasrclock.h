@@ -33,6 +33,11 @@ void gst_asr_clock_reset (GstAsrClock *clock);
 guint64 gst_asr_clock_get_gap (const GstAsrClock *clock, gint64 sample,
     GstClockTime pts);
 
+/* Whether a buffer lies in the past: what was heard is to be told first, and
+ * time starts anew. Arguments as of get_gap. */
+gboolean gst_asr_clock_jumps_back (const GstAsrClock *clock, gint64 sample,
+    GstClockTime pts);
+
 /* The audio from @sample on stands at @pts; gaps have been skipped. */
 void gst_asr_clock_add (GstAsrClock *clock, gint64 sample, GstClockTime pts);
 
