@@ -32,7 +32,13 @@ typedef gint32 VecI __attribute__ ((vector_size (4 * VEC_N)));
 static inline Vec
 vec_set (float x)
 {
-  return (Vec) { 0 } + x;
+#if defined __AVX512F__
+  return (Vec) _mm512_set1_ps (x);
+#elif defined __AVX2__
+  return (Vec) _mm256_set1_ps (x);
+#else
+  return (Vec) { x, x, x, x };
+#endif
 }
 
 static inline Vec
