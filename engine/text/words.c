@@ -11,7 +11,7 @@
 #include "engine/text/language.h"
 #include "engine/util/utf8.h"
 
-#define SECONDS_PER_FRAME 0.02
+#define FRAMES_PER_SECOND 50.0
 #define MAX_TYPICAL_S 0.7
 /* How far a segment's time mark and its words may be apart. */
 #define MAX_MARK_DISTANCE_S 0.5
@@ -150,9 +150,9 @@ set_times (GArray *words, const gint16 *frames, const float *probabilities)
     for (guint k = 0; k < word->n_tokens; k++)
       sum += probabilities[word->first_token + k];
     word->probability = sum / MAX (word->n_tokens, 1);
-    word->start_s = frames[word->first_token] * SECONDS_PER_FRAME;
+    word->start_s = frames[word->first_token] / FRAMES_PER_SECOND;
     word->end_s
-        = frames[word->first_token + word->n_tokens] * SECONDS_PER_FRAME;
+        = frames[word->first_token + word->n_tokens] / FRAMES_PER_SECOND;
   }
 }
 
@@ -246,12 +246,22 @@ join_punctuation (GArray *words)
   }
 }
 
+/* A token without text has been joined to the word before, unless there is
+ * none: then its token counts with the word behind. */
 static void
 drop_empty (GArray *words)
 {
-  for (guint i = words->len; i > 0; i--)
-    if (*get_word (words, i - 1)->text == '\0')
-      g_array_remove_index (words, i - 1);
+  for (guint i = words->len; i > 0; i--) {
+    AsrTimedWord *word = get_word (words, i - 1);
+
+    if (*word->text != '\0')
+      continue;
+    if (word->n_tokens > 0 && i < words->len) {
+      word[1].first_token = word->first_token;
+      word[1].n_tokens += word->n_tokens;
+    }
+    g_array_remove_index (words, i - 1);
+  }
 }
 
 GArray *
