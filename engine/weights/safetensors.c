@@ -9,8 +9,9 @@
 
 #include <string.h>
 
-/* The format's own limit. */
-#define MAX_HEADER_BYTES 100000000
+/* The format allows 100 MB, but a tensor's entry has some 150 bytes and JSON
+ * takes many times its size in memory. */
+#define MAX_HEADER_BYTES (16 << 20)
 
 static gboolean
 sniff (const guint8 *data, gsize n_bytes)
@@ -37,7 +38,7 @@ read_dtype (const AsrBytes *bytes, const char *name, const char *text,
     }
   return asr_bytes_set_corrupt (bytes, 8, error,
       "tensor \"%.64s\" has type \"%.16s\"; F32, F16, BF16, I8, I16 and I32 are "
-      "known", name, text ? text : "(none)");
+      "known", name, text && g_str_is_ascii (text) ? text : "(none)");
 }
 
 /* A member that is a list of @max whole numbers at most, none negative. */
@@ -81,6 +82,10 @@ read_entry (AsrWeights *weights, const AsrBytes *bytes, const char *name,
   JsonNode *dtype;
   guint n_offsets;
 
+  /* messages cut names, which must not be inside a character */
+  if (!g_str_is_ascii (name))
+    return asr_bytes_set_corrupt (bytes, 8, error,
+        "a tensor's name is not ASCII");
   if (!JSON_NODE_HOLDS_OBJECT (node))
     return asr_bytes_set_corrupt (bytes, 8, error,
         "tensor \"%.64s\" is not an object", name);
