@@ -11,7 +11,7 @@ import re
 import subprocess
 import unittest
 
-from gst_words import DATA, ROOT, words
+from gst_words import BUILD, DATA, ROOT, words
 
 FULL = os.environ.get("ASR_TESTS_FULL") == "1"
 
@@ -75,6 +75,22 @@ class Accuracy(unittest.TestCase):
         result = self.transcribe("es", "long", "model=base")
         self.assertLessEqual(result["wer"], peer["wer"] + 0.005)
         self.assertEqual(result["backwards"], 0)
+
+    def test_example_without_gstreamer(self):
+        """examples/transcribe.c says what the speaker read (LibriVox)."""
+        models = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share"))
+        clip = ("/usr/share/pocketsphinx/test/data/librivox/"
+                "sense_and_sensibility_01_austen_64kb-0880.wav")
+        out = subprocess.run([BUILD / "examples" / "example-transcribe",
+                              f"{models}/gst-asr/models/base", clip, "en"],
+                             capture_output=True, text=True, check=True).stdout
+        said = [line.split("\t")[2] for line in out.splitlines()]
+        self.assertEqual(re.sub(r"[^a-z ]", " ", " ".join(said).lower()).split(),
+                         "he was not an ill disposed young man".split())
+        bad = subprocess.run([BUILD / "examples" / "example-transcribe",
+                              "/nowhere", clip], capture_output=True, text=True)
+        self.assertEqual(bad.returncode, 1)
+        self.assertIn("/nowhere", bad.stderr)
 
     def test_nothing_is_said(self):
         """60 s of zeros, of faint noise, of brown rumble."""

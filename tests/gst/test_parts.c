@@ -306,7 +306,8 @@ check_convert_channels (void)
     double power;
   } cases[] = {
     { "stereo", "channels=2,channel-mask=(bitmask)0x3", { 1, 1 }, 0.5 },
-    { "opposite phase", "channels=2,channel-mask=(bitmask)0x3", { 1, -1 }, 0.5 },
+    { "opposite phase", "channels=2,channel-mask=(bitmask)0x3", { 1, -1 },
+        0.5 },
     { "one side", "channels=2,channel-mask=(bitmask)0x3", { 1, 0 }, 0.125 },
     { "centre", "channels=6,channel-mask=(bitmask)0x3f",
         { 0.9, 0.8, 1, 0.7, 0.6, 0.5 }, 0.5 },

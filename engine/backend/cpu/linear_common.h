@@ -96,7 +96,7 @@ finish_16 (const AsrEpilogue *finish, guint row, guint column, V16 sum)
 }
 
 /* Sums of a panel's 16 outputs in one row of a product. Kernels come to the
- * rows of a panel in order, so that the first of a pair waits for the second. */
+ * rows of a panel in order: the first of a pair waits for the second. */
 ALWAYS_INLINE void
 finish_panel (const AsrProduct *p, guint row, guint panel,
     const gint32 *sums)

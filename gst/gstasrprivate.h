@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the element share: its struct, and which thread owns what.
+ * gstasr.c: properties, states, loading. gstasrsink.c: the sink pad, which
+ * converts and pushes and never computes. gstasrsrc.c: the source pad's task,
+ * which pulls and pushes downstream.
+ */
+#ifndef GST_ASR_PRIVATE_H
+#define GST_ASR_PRIVATE_H
+
+#include <gst/audio/audio.h>
+
+#include "engine/asr.h"
+#include "gst/gstasr.h"
+#include "gst/gstasrclock.h"
+#include "gst/gstasrconvert.h"
+#include "gst/gstasrtext.h"
+
+G_BEGIN_DECLS
+
+GST_DEBUG_CATEGORY_EXTERN (gst_asr_debug);
+#define GST_CAT_DEFAULT gst_asr_debug
+
+typedef enum {
+  GST_ASR_BACKEND_AUTO,
+  GST_ASR_BACKEND_CPU,
+  GST_ASR_BACKEND_CUDA,
+} GstAsrBackend;
+
+struct _GstAsr {
+  GstElement parent;
+
+  GstPad *sinkpad, *srcpad;
+
+  /* properties, guarded by the object lock */
+  char *model;
+  GstAsrBackend backend;
+  guint device;
+  AsrComputeType compute_type;
+  guint threads;
+  char *language_code;
+  AsrTask task;
+  GstAsrGranularity granularity;
+  char *prompt;
+  gboolean vad;
+  char *skip_copy;
+  guint skip_copy_mask;
+
+  /* state, guarded by lock */
+  GMutex lock;
+  GCond changed;
+  GThread *loader;
+  gboolean cancel_load;
+  gboolean has_failed;       /* an error was posted: nothing works until
+                              * READY */
+  AsrEngine *engine;
+  AsrStream *stream;
+  gboolean has_news;         /* the engine notified */
+  gboolean is_flushing;
+  gboolean is_draining;      /* the sink pad waits for END */
+  gboolean is_eos;           /* EOS follows END */
+  guint32 eos_seqnum;
+  gboolean is_live;
+  GstFlowReturn srcret;
+  GstAsrClock *clock;
+  GQueue events;             /* GstEvent for the source pad's task */
+  gboolean has_segment_event;
+
+  /* the sink pad's thread alone */
+  GstAudioInfo info;
+  gboolean has_info;
+  GstAsrConvert *convert;
+  GstSegment segment;
+  gint64 base;               /* sample at which the converter began */
+  gboolean has_audio;        /* since the stream was made or reset */
+
+  /* the source pad's task alone */
+  GstAsrText text;
+  GstSegment out_segment;
+  char tag_language[8];
+};
+
+/* ---- gstasr.c ---- */
+
+void gst_asr_post_error (GstAsr *self, const GError *error);
+
+/* Wakes everyone; what follows returns ERROR until READY. */
+void gst_asr_set_failed (GstAsr *self);
+
+/* ---- gstasrsink.c ---- */
+
+void gst_asr_init_sink (GstAsr *self, GstPad *pad);
+
+/* ---- gstasrsrc.c ---- */
+
+void gst_asr_init_src (GstAsr *self, GstPad *pad);
+gboolean gst_asr_start_src_task (GstAsr *self);
+
+G_END_DECLS
+
+#endif

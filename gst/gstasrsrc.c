@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The element's source pad: a task that pulls what the engine has told, and
+ * pushes buffers, gaps and events in their order.
+ */
+#include "gst/gstasrprivate.h"
+
+#include <string.h>
+
+/* Longest time from a sample to its word: a window, the pause that ends it,
+ * and the time to compute on a slow machine. */
+#define LATENCY (40 * GST_SECOND)
+
+static void
+push_language (GstAsr *self, const char *language)
+{
+  if (*language == '\0' || strcmp (language, self->tag_language) == 0)
+    return;
+  g_strlcpy (self->tag_language, language, sizeof self->tag_language);
+  gst_pad_push_event (self->srcpad,
+      gst_event_new_tag (gst_tag_list_new (GST_TAG_LANGUAGE_CODE, language,
+          NULL)));
+}
+
+/* What one segment becomes goes downstream. Returns: flow of the buffers */
+static GstFlowReturn
+push_all (GstAsr *self, GQueue *out)
+{
+  GstFlowReturn ret = GST_FLOW_OK;
+  gpointer item;
+
+  while ((item = g_queue_pop_head (out))) {
+    if (GST_IS_EVENT (item))
+      /* nobody is hurt by a gap that was refused */
+      gst_pad_push_event (self->srcpad, item);
+    else if (ret == GST_FLOW_OK)
+      ret = gst_pad_push (self->srcpad, item);
+    else
+      gst_buffer_unref (item);
+  }
+  return ret;
+}
+
+static GstFlowReturn
+push_segment (GstAsr *self, const AsrSegment *segment)
+{
+  GQueue out = G_QUEUE_INIT;
+
+  push_language (self, segment->language);
+  g_mutex_lock (&self->lock);
+  if (!GST_CLOCK_TIME_IS_VALID (self->text.position)
+      && self->out_segment.format == GST_FORMAT_TIME)
+    /* gaps count from the start of the segment, also where audio is late */
+    self->text.position = MIN (self->out_segment.start,
+        gst_asr_clock_to_pts (self->clock, segment->start));
+  gst_asr_text_add_segment (&self->text, segment, self->clock, &out);
+  gst_asr_clock_forget (self->clock, segment->end);
+  g_mutex_unlock (&self->lock);
+  return push_all (self, &out);
+}
+
+/* Stream-start, caps and segments, in their order. */
+static void
+push_events (GstAsr *self)
+{
+  for (;;) {
+    GstEvent *event;
+
+    g_mutex_lock (&self->lock);
+    event = g_queue_pop_head (&self->events);
+    g_mutex_unlock (&self->lock);
+    if (event == NULL)
+      return;
+    if (GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT) {
+      gst_event_copy_segment (event, &self->out_segment);
+      gst_asr_text_reset (&self->text, GST_CLOCK_TIME_NONE);
+    }
+    gst_pad_push_event (self->srcpad, event);
+  }
+}
+
+/* The engine told all that was pushed: EOS goes on, or the sink pad does. */
+static void
+finish_drain (GstAsr *self)
+{
+  gboolean is_eos;
+  guint32 seqnum;
+
+  g_mutex_lock (&self->lock);
+  is_eos = self->is_eos;
+  seqnum = self->eos_seqnum;
+  self->is_draining = FALSE;
+  self->is_eos = FALSE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  if (is_eos) {
+    GstEvent *event = gst_event_new_eos ();
+
+    gst_event_set_seqnum (event, seqnum);
+    gst_pad_push_event (self->srcpad, event);
+  }
+}
+
+static void
+pause_task (GstAsr *self, GstFlowReturn ret)
+{
+  g_mutex_lock (&self->lock);
+  if (self->srcret == GST_FLOW_OK)
+    self->srcret = ret;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  gst_pad_pause_task (self->srcpad);
+  if (ret == GST_FLOW_NOT_LINKED || ret <= GST_FLOW_EOS) {
+    if (ret == GST_FLOW_EOS)
+      return;
+    GST_ELEMENT_FLOW_ERROR (self, ret);
+    gst_pad_push_event (self->srcpad, gst_event_new_eos ());
+  }
+}
+
+/* Pulls until nothing waits. Returns: FALSE when the task has paused */
+static gboolean
+pull_all (GstAsr *self, AsrStream *stream)
+{
+  g_autoptr (GError) error = NULL;
+  AsrSegment *segment;
+
+  while ((segment = asr_stream_pull (stream, &error))) {
+    gboolean is_end = segment->type == ASR_SEGMENT_END;
+    GstFlowReturn ret = GST_FLOW_OK;
+
+    push_events (self);
+    if (is_end)
+      finish_drain (self);
+    else
+      ret = push_segment (self, segment);
+    asr_segment_free (segment);
+    if (ret != GST_FLOW_OK) {
+      pause_task (self, ret);
+      return FALSE;
+    }
+  }
+  if (error) {
+    gst_asr_post_error (self, error);
+    gst_asr_set_failed (self);
+    pause_task (self, GST_FLOW_FLUSHING);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+src_task (gpointer user_data)
+{
+  GstAsr *self = user_data;
+  AsrStream *stream;
+  gboolean is_empty_eos;
+
+  g_mutex_lock (&self->lock);
+  while (!self->is_flushing && !self->has_news && !self->has_failed
+      && g_queue_is_empty (&self->events)
+      && !(self->is_eos && !self->is_draining))
+    g_cond_wait (&self->changed, &self->lock);
+  if (self->is_flushing || self->has_failed) {
+    g_mutex_unlock (&self->lock);
+    gst_pad_pause_task (self->srcpad);
+    return;
+  }
+  self->has_news = FALSE;
+  stream = self->stream;
+  /* no audio came: there is nothing to wait for */
+  is_empty_eos = self->is_eos && !self->is_draining;
+  g_mutex_unlock (&self->lock);
+
+  if (is_empty_eos) {
+    push_events (self);
+    finish_drain (self);
+  } else if (stream == NULL) {
+    push_events (self);
+  } else if (!pull_all (self, stream)) {
+    return;
+  }
+  /* events whose turn comes before any text: nothing was pushed yet */
+  g_mutex_lock (&self->lock);
+  is_empty_eos = !self->is_draining;
+  g_mutex_unlock (&self->lock);
+  if (is_empty_eos)
+    push_events (self);
+}
+
+gboolean
+gst_asr_start_src_task (GstAsr *self)
+{
+  return gst_pad_start_task (self->srcpad, src_task, self, NULL);
+}
+
+static gboolean
+src_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode,
+    gboolean active)
+{
+  GstAsr *self = GST_ASR (parent);
+
+  if (mode != GST_PAD_MODE_PUSH)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  self->is_flushing = !active;
+  self->srcret = active ? GST_FLOW_OK : GST_FLOW_FLUSHING;
+  if (!active && self->stream)
+    asr_stream_cancel (self->stream);
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  if (active)
+    return gst_asr_start_src_task (self);
+  return gst_pad_stop_task (pad);
+}
+
+static gboolean
+src_query (GstPad *pad, GstObject *parent, GstQuery *query)
+{
+  GstAsr *self = GST_ASR (parent);
+  GstClockTime min, max;
+  gboolean is_live;
+
+  if (GST_QUERY_TYPE (query) != GST_QUERY_LATENCY)
+    return gst_pad_query_default (pad, parent, query);
+  if (!gst_pad_peer_query (self->sinkpad, query))
+    return FALSE;
+  gst_query_parse_latency (query, &is_live, &min, &max);
+  g_mutex_lock (&self->lock);
+  self->is_live = is_live;
+  g_mutex_unlock (&self->lock);
+  if (is_live) {
+    min += LATENCY;
+    if (GST_CLOCK_TIME_IS_VALID (max))
+      max += LATENCY;
+  }
+  gst_query_set_latency (query, is_live, min, max);
+  return TRUE;
+}
+
+void
+gst_asr_init_src (GstAsr *self, GstPad *pad)
+{
+  self->srcpad = pad;
+  gst_pad_use_fixed_caps (pad);
+  gst_pad_set_activatemode_function (pad,
+      GST_DEBUG_FUNCPTR (src_activate_mode));
+  gst_pad_set_query_function (pad, GST_DEBUG_FUNCPTR (src_query));
+  gst_element_add_pad (GST_ELEMENT (self), pad);
+}
