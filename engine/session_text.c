@@ -89,7 +89,8 @@ asr_text_from_result (const AsrVocab *vocab, const AsrDecodingResult *result,
   double offset_s = (double) start / ASR_SAMPLE_RATE, typical_s;
   GArray *phrases = g_array_new (FALSE, TRUE, sizeof (AsrPhraseText));
   g_autoptr (GArray) timed = asr_words_from_tokens (vocab, result->text,
-      result->n_text, result->frames, result->probabilities, language, &typical_s);
+      result->n_text, result->frames, result->probabilities, language,
+      &typical_s);
   g_autofree AsrSegmentTimes *times = make_times (result, offset_s);
 
   g_array_set_clear_func (phrases, (GDestroyNotify) asr_phrase_text_clear);

@@ -360,6 +360,7 @@ is_said_again (const AsrDecoding *decoding, const Pass *pass)
   gboolean is_whole;
 
   if (pass->score.avg_log_prob < MIN_REPEAT_LOG_PROB
+      || pass->tokens->len == 0
       || pass->tokens->len >= decoding->max_sampled)
     return FALSE;
   phrases = asr_phrases_cut (tokens, pass->tokens->len,
@@ -379,7 +380,9 @@ is_said_again (const AsrDecoding *decoding, const Pass *pass)
             > decoding->params.n_mel_frames + END_MARK_SLACK)
       return FALSE;
   }
-  return is_whole && phrases->len > 1 && phrases->len <= MAX_REPEATS;
+  /* closed by a mark: nothing was cut off */
+  return tokens[pass->tokens->len - 1] >= special->timestamp_begin
+      && phrases->len > 1 && phrases->len <= MAX_REPEATS;
 }
 
 static void
@@ -392,6 +395,12 @@ finish_pass (AsrDecoding *decoding)
   verdict = asr_fallback_judge (&pass->score);
   if (verdict == ASR_VERDICT_RETRY && is_said_again (decoding, pass))
     verdict = ASR_VERDICT_ACCEPT;
+  g_debug ("temperature %.1f: %u tokens, log-probability %.3f, compression "
+      "%.2f, no speech %.3f: %s", pass->temperature, pass->tokens->len,
+      pass->score.avg_log_prob, pass->score.compression_ratio,
+      pass->score.no_speech_prob, verdict == ASR_VERDICT_ACCEPT ? "accepted"
+          : verdict == ASR_VERDICT_SILENCE                      ? "silence"
+                                                                : "retry");
   switch (verdict) {
     case ASR_VERDICT_ACCEPT:
       accept_pass (decoding, decoding->attempt);
