@@ -166,11 +166,12 @@ asr_fifo_get_n_stored (const AsrFifo *fifo)
 gboolean
 asr_fifo_read (const AsrFifo *fifo, gint64 start, gsize n_samples, float *out)
 {
-  gint64 end = start + (gint64) n_samples;
   gboolean has_audio = FALSE;
+  gint64 end;
 
   g_return_val_if_fail (start >= fifo->start && start <= fifo->end
           && n_samples <= (guint64) (fifo->end - start), FALSE);
+  end = start + (gint64) n_samples;
   memset (out, 0, n_samples * sizeof (float));
   for (guint i = find_run (fifo, start); i < fifo->runs->len; i++) {
     const Run *run = get_run (fifo, i);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Silero's voice detector in plain C: a short-time Fourier transform as a
- * convolution, four small convolutions, an LSTM cell and a sigmoid. Loops run
- * over contiguous outputs, for the compiler to vectorise; weights are
- * transposed for that at load.
+ * convolution, four small convolutions, an LSTM cell and a sigmoid. All are
+ * products of a few rows with a matrix, whose outputs are summed in registers
+ * block by block; matrices are laid out for that at load, so that each weight
+ * is read once a frame, in order.
  *
- * Source of the network: silero-vad 6 (MIT), tinygrad_model.py and its
- * weights.
+ * Source of the network: silero-vad 6 (MIT), tinygrad_model.py and the graph
+ * of its ONNX files.
  */
 #include "engine/audio/vad.h"
 
@@ -20,34 +21,47 @@
 #define CONTEXT 64               /* samples of the frame before */
 #define PAD 64                   /* mirrored at the end */
 #define N_INPUT (CONTEXT + ASR_VAD_FRAME_SAMPLES + PAD)
+#define MAX_SAMPLE 1e6f          /* so that no sum is infinite */
 #define N_FFT 256
 #define HOP 128
 #define N_STEPS 4                /* transforms in one frame */
 #define N_BINS 129
+#define N_TAPS 3                 /* of each convolution */
 #define N_HIDDEN 128
 #define N_GATES (4 * N_HIDDEN)
-/* Real and imaginary bins, in whole blocks of STFT_LANES sums. */
-#define STFT_LANES 32
-#define STFT_STRIDE ((2 * N_BINS + STFT_LANES - 1) / STFT_LANES * STFT_LANES)
+#define LANES 32                 /* outputs in a block */
+#define N_BLOCKS(n) (((n) + LANES - 1) / LANES)
+#define N_STFT_COLUMNS (N_BLOCKS (2 * N_BINS) * LANES)
 #define RESOURCE "/asr/silero_vad_16k.safetensors"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
-#define FAST __attribute__ ((target_clones ("avx512f", "avx2", "default")))
+#define FAST __attribute__ ((target_clones ("avx512f", "arch=haswell", \
+  "default")))
 #else
 #define FAST
 #endif
+#define INLINE static inline __attribute__ ((always_inline))
+
+/**
+ * Matrix:
+ * @n_blocks: of LANES outputs each; what is beyond the outputs is 0
+ * @weights: [n_blocks, n_in, LANES]
+ */
+typedef struct {
+  guint n_in, n_blocks;
+  float *weights;
+} Matrix;
 
 typedef struct {
-  guint n_in, n_out, stride;
-  float *weight;                 /* [n_in, 3, n_out] */
+  Matrix matrix;                 /* n_in: N_TAPS * channels, by tap */
   float *bias;                   /* [n_out] */
+  guint n_channels, n_out;
 } Conv;
 
 struct _AsrVadModel {
-  float *stft;                   /* [N_FFT, STFT_STRIDE] */
+  Matrix stft;                   /* N_FFT to real, then imaginary bins */
   Conv convs[4];
-  float *input;                  /* [N_HIDDEN, N_GATES] */
-  float *hidden;                 /* [N_HIDDEN, N_GATES] */
+  Matrix gates;                  /* input and hidden to N_GATES */
   float *gate_bias;              /* [N_GATES] */
   float *last;                   /* [N_HIDDEN] */
   float last_bias;
@@ -80,43 +94,54 @@ read_tensor (const AsrWeights *weights, const char *name, gsize n,
   return values;
 }
 
-/* [n_rows, n_columns] to [n_columns, stride], zeros beyond n_rows */
-static float *
-read_transposed (const AsrWeights *weights, const char *name, guint n_rows,
-    guint n_columns, guint stride, GError **error)
+/* Room for @n_out outputs, filled by read_rows. */
+static void
+make_matrix (Matrix *matrix, guint n_in, guint n_out)
 {
-  g_autofree float *rows
-      = read_tensor (weights, name, (gsize) n_rows * n_columns, error);
-  float *columns;
+  matrix->n_in = n_in;
+  matrix->n_blocks = N_BLOCKS (n_out);
+  matrix->weights = g_new0 (float, (gsize) matrix->n_blocks * n_in * LANES);
+}
 
-  if (rows == NULL)
-    return NULL;
-  columns = g_new0 (float, (gsize) stride * n_columns);
-  for (guint r = 0; r < n_rows; r++)
-    for (guint c = 0; c < n_columns; c++)
-      columns[(gsize) c * stride + r] = rows[(gsize) r * n_columns + c];
-  return columns;
+/* Reads the tensor [n_out, n_channels, n_taps] as inputs @first to
+ * @first + n_channels * n_taps of @matrix, tap by tap. */
+static gboolean
+read_rows (Matrix *matrix, const AsrWeights *weights, const char *name,
+    guint n_out, guint n_channels, guint n_taps, guint first, GError **error)
+{
+  gsize n = (gsize) n_out * n_channels * n_taps;
+  g_autofree float *values = read_tensor (weights, name, n, error);
+
+  if (values == NULL)
+    return FALSE;
+  for (gsize i = 0; i < n; i++) {
+    guint tap = i % n_taps, channel = i / n_taps % n_channels;
+    guint out = i / n_taps / n_channels;
+    gsize in = first + tap * n_channels + channel;
+
+    matrix->weights[((gsize) out / LANES * matrix->n_in + in) * LANES
+        + out % LANES] = values[i];
+  }
+  return TRUE;
 }
 
 static gboolean
 read_convs (AsrVadModel *model, const AsrWeights *weights, GError **error)
 {
-  static const guint shapes[4][3] = { { N_BINS, 128, 1 }, { 128, 64, 2 },
-    { 64, 64, 2 }, { 64, N_HIDDEN, 1 } };
+  static const guint shapes[4][2]
+      = { { N_BINS, 128 }, { 128, 64 }, { 64, 64 }, { 64, N_HIDDEN } };
 
   for (guint i = 0; i < 4; i++) {
     Conv *conv = &model->convs[i];
     g_autofree char *weight = g_strdup_printf ("conv%u.weight", i + 1);
     g_autofree char *bias = g_strdup_printf ("conv%u.bias", i + 1);
 
-    conv->n_in = shapes[i][0];
+    conv->n_channels = shapes[i][0];
     conv->n_out = shapes[i][1];
-    conv->stride = shapes[i][2];
-    conv->weight = read_transposed (weights, weight, conv->n_out,
-        conv->n_in * 3, conv->n_out, error);
-    conv->bias = conv->weight
-        ? read_tensor (weights, bias, conv->n_out, error) : NULL;
-    if (conv->bias == NULL)
+    make_matrix (&conv->matrix, N_TAPS * conv->n_channels, conv->n_out);
+    if (!read_rows (&conv->matrix, weights, weight, conv->n_out,
+            conv->n_channels, N_TAPS, 0, error)
+        || !(conv->bias = read_tensor (weights, bias, conv->n_out, error)))
       return FALSE;
   }
   return TRUE;
@@ -127,13 +152,15 @@ read_model (AsrVadModel *model, const AsrWeights *weights, GError **error)
 {
   g_autofree float *bias_ih = NULL, *bias_hh = NULL, *last_bias = NULL;
 
-  if (!(model->stft = read_transposed (weights, "stft_conv.weight",
-            2 * N_BINS, N_FFT, STFT_STRIDE, error))
+  make_matrix (&model->stft, N_FFT, 2 * N_BINS);
+  make_matrix (&model->gates, 2 * N_HIDDEN, N_GATES);
+  if (!read_rows (&model->stft, weights, "stft_conv.weight", 2 * N_BINS, 1,
+          N_FFT, 0, error)
       || !read_convs (model, weights, error)
-      || !(model->input = read_transposed (weights, "lstm_cell.weight_ih",
-               N_GATES, N_HIDDEN, N_GATES, error))
-      || !(model->hidden = read_transposed (weights, "lstm_cell.weight_hh",
-               N_GATES, N_HIDDEN, N_GATES, error))
+      || !read_rows (&model->gates, weights, "lstm_cell.weight_ih", N_GATES,
+          N_HIDDEN, 1, 0, error)
+      || !read_rows (&model->gates, weights, "lstm_cell.weight_hh", N_GATES,
+          N_HIDDEN, 1, N_HIDDEN, error)
       || !(bias_ih
           = read_tensor (weights, "lstm_cell.bias_ih", N_GATES, error))
       || !(bias_hh
@@ -174,13 +201,12 @@ asr_vad_model_free (AsrVadModel *model)
 {
   if (model == NULL)
     return;
-  g_free (model->stft);
+  g_free (model->stft.weights);
   for (guint i = 0; i < 4; i++) {
-    g_free (model->convs[i].weight);
+    g_free (model->convs[i].matrix.weights);
     g_free (model->convs[i].bias);
   }
-  g_free (model->input);
-  g_free (model->hidden);
+  g_free (model->gates.weights);
   g_free (model->gate_bias);
   g_free (model->last);
   g_free (model);
@@ -211,76 +237,91 @@ asr_vad_reset (AsrVad *vad)
 
 /* ---- the network ---- */
 
-/* Outputs that are summed in registers at a time. */
-#define LANES 64
-
-/* y [n_out] += x [n_in] W, W [n_in, n_out]; n_out a multiple of LANES */
-FAST static void
-add_product (const float *x, guint n_in, const float *w, guint n_out,
-    float *restrict y)
+/* y [n_steps, LANES * n_blocks] += x W for blocks next to each other. Inlined
+ * with constants, so that all sums stay in registers.
+ * @x: rows are @x_stride apart, [n_in] each
+ * @w: first block's row of the first input; blocks are @w_stride apart */
+INLINE void
+add_blocks (const float *x, gsize x_stride, guint n_in, const float *w,
+    gsize w_stride, guint n_steps, guint n_blocks, float *y, gsize y_stride)
 {
-  for (guint first = 0; first < n_out; first += LANES) {
-    float sums[LANES];
+  float sums[N_STEPS][2][LANES];
 
-    memcpy (sums, y + first, sizeof sums);
-    for (guint i = 0; i < n_in; i++) {
-      const float *row = w + (gsize) i * n_out + first;
+  for (guint t = 0; t < n_steps; t++)
+    for (guint b = 0; b < n_blocks; b++)
+      memcpy (sums[t][b], y + t * y_stride + b * LANES, sizeof sums[t][b]);
+  for (guint i = 0; i < n_in; i++)
+    for (guint t = 0; t < n_steps; t++)
+      for (guint b = 0; b < n_blocks; b++)
+        for (guint k = 0; k < LANES; k++)
+          sums[t][b][k]
+              += x[t * x_stride + i] * w[b * w_stride + i * LANES + k];
+  for (guint t = 0; t < n_steps; t++)
+    for (guint b = 0; b < n_blocks; b++)
+      memcpy (y + t * y_stride + b * LANES, sums[t][b], sizeof sums[t][b]);
+}
 
-      for (guint k = 0; k < LANES; k++)
-        sums[k] += x[i] * row[k];
-    }
-    memcpy (y + first, sums, sizeof sums);
-  }
+/* Four rows. */
+FAST static void
+add_product_4 (const float *x, gsize x_stride, guint n_in,
+    const Matrix *matrix, float *y, gsize y_stride)
+{
+  gsize stride = (gsize) matrix->n_in * LANES;
+
+  for (guint b = 0; b < matrix->n_blocks; b++)
+    add_blocks (x, x_stride, n_in, matrix->weights + b * stride, stride, 4, 1,
+        y + b * LANES, y_stride);
+}
+
+/* Two rows. */
+FAST static void
+add_product_2 (const float *x, gsize x_stride, guint n_in,
+    const Matrix *matrix, float *y, gsize y_stride)
+{
+  gsize stride = (gsize) matrix->n_in * LANES;
+
+  for (guint b = 0; b < matrix->n_blocks; b += 2)
+    add_blocks (x, x_stride, n_in, matrix->weights + b * stride, stride, 2, 2,
+        y + b * LANES, y_stride);
+}
+
+/* One row, of which x is inputs @first to @first + @n_in. */
+FAST static void
+add_product_1 (const float *x, guint first, guint n_in, const Matrix *matrix,
+    float *y)
+{
+  gsize stride = (gsize) matrix->n_in * LANES;
+
+  for (guint b = 0; b < matrix->n_blocks; b += 2)
+    add_blocks (x, 0, n_in, matrix->weights + b * stride + first * LANES,
+        stride, 1, 2, y + b * LANES, 0);
 }
 
 /* Magnitudes [N_STEPS, N_BINS] of [N_INPUT] samples. */
 FAST static void
-transform (const float *stft, const float *x, float *magnitudes)
+transform (const Matrix *stft, const float *x, float *magnitudes)
 {
-  float all[N_STEPS][STFT_STRIDE];
+  float all[N_STEPS][N_STFT_COLUMNS] = { { 0 } };
 
-  for (guint first = 0; first < STFT_STRIDE; first += STFT_LANES) {
-    float sums[N_STEPS][STFT_LANES] = { { 0 } };
-
-    for (guint i = 0; i < N_FFT; i++) {
-      const float *row = stft + (gsize) i * STFT_STRIDE + first;
-
-      for (guint t = 0; t < N_STEPS; t++)
-        for (guint k = 0; k < STFT_LANES; k++)
-          sums[t][k] += x[i + t * HOP] * row[k];
-    }
-    for (guint t = 0; t < N_STEPS; t++)
-      memcpy (all[t] + first, sums[t], sizeof sums[t]);
-  }
+  add_product_4 (x, HOP, N_FFT, stft, all[0], N_STFT_COLUMNS);
   for (guint t = 0; t < N_STEPS; t++)
     for (guint k = 0; k < N_BINS; k++)
       magnitudes[t * N_BINS + k] = sqrtf (all[t][k] * all[t][k]
           + all[t][N_BINS + k] * all[t][N_BINS + k]);
 }
 
-/* Kernel 3, padding 1, ReLU. x [n_steps, n_in], y [returned, n_out] */
-static guint
-convolve (const Conv *conv, const float *x, guint n_steps, float *y)
+static void
+set_biases (const Conv *conv, guint n_steps, float *y)
 {
-  guint n_out_steps = (n_steps - 1) / conv->stride + 1;
-  float columns[N_BINS * 3];
+  for (guint t = 0; t < n_steps; t++)
+    memcpy (y + t * conv->n_out, conv->bias, conv->n_out * sizeof (float));
+}
 
-  for (guint t = 0; t < n_out_steps; t++) {
-    float *out = y + t * conv->n_out;
-
-    for (guint i = 0; i < conv->n_in; i++)
-      for (guint k = 0; k < 3; k++) {
-        gint from = (gint) (t * conv->stride + k) - 1;
-
-        columns[i * 3 + k] = from >= 0 && from < (gint) n_steps
-            ? x[from * conv->n_in + i] : 0;
-      }
-    memcpy (out, conv->bias, conv->n_out * sizeof (float));
-    add_product (columns, conv->n_in * 3, conv->weight, conv->n_out, out);
-    for (guint k = 0; k < conv->n_out; k++)
-      out[k] = MAX (out[k], 0);
-  }
-  return n_out_steps;
+static void
+rectify (float *y, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    y[i] = MAX (y[i], 0);
 }
 
 static float
@@ -289,46 +330,98 @@ sigmoid (float x)
   return 1 / (1 + expf (-x));
 }
 
+/* exp (x) to 1e-7, of a kind that compilers vectorise: 2^n e^r. */
+INLINE float
+exp_any (float x)
+{
+  const float shift = 12582912; /* 1.5 * 2^23: the sum's last bit is a one */
+  float limited = MIN (MAX (x, -87.0f), 87.0f);
+  float whole = limited * 1.44269504f + shift;
+  float n = whole - shift;
+  float r = limited - n * 0.693359375f + n * 2.12194440e-4f;
+  float sum = 1 + r * (1 + r * (1 / 2.0f + r * (1 / 6.0f + r * (1 / 24.0f
+      + r * (1 / 120.0f + r * (1 / 720.0f + r * (1 / 5040.0f)))))));
+  guint32 bits;
+  float power;
+
+  memcpy (&bits, &whole, sizeof bits);
+  bits = (bits + 127) << 23;
+  memcpy (&power, &bits, sizeof power);
+  return sum * power;
+}
+
 /* Gates in PyTorch's order: input, forget, cell, output. */
+FAST static void
+update_cell (const float *gates, float *c, float *h)
+{
+  for (guint i = 0; i < N_HIDDEN; i++) {
+    float in = 1 / (1 + exp_any (-gates[i]));
+    float forget = 1 / (1 + exp_any (-gates[N_HIDDEN + i]));
+    /* tanh (x) = 2 sigmoid (2 x) - 1 */
+    float cell = 2 / (1 + exp_any (-2 * gates[2 * N_HIDDEN + i])) - 1;
+    float out = 1 / (1 + exp_any (-gates[3 * N_HIDDEN + i]));
+
+    c[i] = forget * c[i] + in * cell;
+    h[i] = out * (2 / (1 + exp_any (-2 * c[i])) - 1);
+  }
+}
+
 static void
 run_lstm (AsrVad *vad, const float *x)
 {
   float gates[N_GATES];
 
   memcpy (gates, vad->model->gate_bias, sizeof gates);
-  add_product (x, N_HIDDEN, vad->model->input, N_GATES, gates);
-  add_product (vad->h, N_HIDDEN, vad->model->hidden, N_GATES, gates);
-  for (guint i = 0; i < N_HIDDEN; i++) {
-    float in = sigmoid (gates[i]), forget = sigmoid (gates[N_HIDDEN + i]);
-    float cell = tanhf (gates[2 * N_HIDDEN + i]);
-    float out = sigmoid (gates[3 * N_HIDDEN + i]);
+  add_product_1 (x, 0, N_HIDDEN, &vad->model->gates, gates);
+  add_product_1 (vad->h, N_HIDDEN, N_HIDDEN, &vad->model->gates, gates);
+  update_cell (gates, vad->c, vad->h);
+}
 
-    vad->c[i] = forget * vad->c[i] + in * cell;
-    vad->h[i] = out * tanhf (vad->c[i]);
-  }
+/* The four convolutions: kernel 3, padding 1, strides 1, 2, 2, 1, so 4, 2, 1
+ * and 1 steps. With a row of zeros before and after, the inputs of a step lie
+ * side by side; where a tap meets only zeros it is left out.
+ * @x: [1 + N_STEPS + 1, N_BINS], outer rows 0
+ * @y: [N_HIDDEN] */
+static void
+run_convs (const Conv *convs, const float *x, float *y)
+{
+  float a[(1 + 4) * 128 + 128] = { 0 }, b[2 * 64], c[64];
+
+  set_biases (&convs[0], 4, a + 128);
+  add_product_4 (x, N_BINS, N_TAPS * N_BINS, &convs[0].matrix, a + 128, 128);
+  rectify (a + 128, 4 * 128);
+
+  set_biases (&convs[1], 2, b);
+  add_product_2 (a, 2 * 128, N_TAPS * 128, &convs[1].matrix, b, 64);
+  rectify (b, 2 * 64);
+
+  set_biases (&convs[2], 1, c);
+  add_product_1 (b, 64, 2 * 64, &convs[2].matrix, c);
+  rectify (c, 64);
+
+  set_biases (&convs[3], 1, y);
+  add_product_1 (c, 64, 64, &convs[3].matrix, y);
+  rectify (y, N_HIDDEN);
 }
 
 float
 asr_vad_run (AsrVad *vad, const float *samples)
 {
   const AsrVadModel *model = vad->model;
-  float x[N_INPUT], a[N_STEPS * N_BINS], b[N_STEPS * N_BINS];
-  guint n_audio = CONTEXT + ASR_VAD_FRAME_SAMPLES, n_steps = N_STEPS;
-  float sum = model->last_bias;
+  float x[N_INPUT], magnitudes[(1 + N_STEPS + 1) * N_BINS] = { 0 };
+  float features[N_HIDDEN], sum = model->last_bias;
+  guint n_audio = CONTEXT + ASR_VAD_FRAME_SAMPLES;
 
   memcpy (x, vad->context, sizeof vad->context);
-  memcpy (x + CONTEXT, samples, ASR_VAD_FRAME_SAMPLES * sizeof (float));
+  for (guint i = 0; i < ASR_VAD_FRAME_SAMPLES; i++)
+    x[CONTEXT + i] = CLAMP (samples[i], -MAX_SAMPLE, MAX_SAMPLE);
   for (guint i = 0; i < PAD; i++)
     x[n_audio + i] = x[n_audio - 2 - i];
-  memcpy (vad->context, samples + ASR_VAD_FRAME_SAMPLES - CONTEXT,
-      sizeof vad->context);
+  memcpy (vad->context, x + ASR_VAD_FRAME_SAMPLES, sizeof vad->context);
 
-  transform (model->stft, x, a);
-  n_steps = convolve (&model->convs[0], a, n_steps, b);
-  n_steps = convolve (&model->convs[1], b, n_steps, a);
-  n_steps = convolve (&model->convs[2], a, n_steps, b);
-  convolve (&model->convs[3], b, n_steps, a);
-  run_lstm (vad, a);
+  transform (&model->stft, x, magnitudes + N_BINS);
+  run_convs (model->convs, magnitudes, features);
+  run_lstm (vad, features);
   for (guint i = 0; i < N_HIDDEN; i++)
     sum += MAX (vad->h[i], 0) * model->last[i];
   return sigmoid (sum);
