@@ -15,7 +15,7 @@
 #define MAX_REPEATS 8
 #define MIN_BYTES_PER_SECOND 4
 #define MAX_BYTES_PER_SECOND 30
-#define END_MARK_SLACK 50 /* mel frames: the model rounds up */
+#define END_MARK_SLACK 100 /* mel frames: the model rounds up */
 
 typedef struct {
   GArray *tokens;        /* gint32, eot not included */

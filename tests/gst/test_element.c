@@ -613,12 +613,13 @@ check_round_trips (void)
 static void
 check_bytes_segment (void)
 {
-  GstHarness *h = gst_harness_new_with_element (make_element (), "sink",
-      "src");
+  GstElement *element = make_element ();
+  GstHarness *h = gst_harness_new_with_element (element, "sink", "src");
   GstSegment segment;
   GstBus *bus = gst_bus_new ();
   GstMessage *message;
 
+  gst_object_unref (element);
   gst_element_set_bus (h->element, bus);
   gst_harness_set_src_caps_str (h, CAPS_48K);
   gst_segment_init (&segment, GST_FORMAT_BYTES);
