@@ -37,8 +37,8 @@ read_dtype (const AsrBytes *bytes, const char *name, const char *text,
       return TRUE;
     }
   return asr_bytes_set_corrupt (bytes, 8, error,
-      "tensor \"%.64s\" has type \"%.16s\"; F32, F16, BF16, I8, I16 and I32 are "
-      "known", name, text && g_str_is_ascii (text) ? text : "(none)");
+      "tensor \"%.64s\" has type \"%.16s\"; F32, F16, BF16, I8, I16 and I32 "
+      "are known", name, text && g_str_is_ascii (text) ? text : "(none)");
 }
 
 /* A member that is a list of @max whole numbers at most, none negative. */

@@ -105,6 +105,42 @@ def bad_models():
            + struct.pack("<BBI", 0, 1, 1) + b"\3" + struct.pack("<I", 0))
 
 
+def safetensors(tensors, data=bytes(64), n_header=None):
+    header = json.dumps(tensors).encode() if tensors is not None else b""
+    return struct.pack("<Q", len(header) if n_header is None
+                       else n_header) + header + data
+
+
+def entry(dtype="F32", shape=(2, 3), begin=0, end=24):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def good_safetensors():
+    return safetensors({
+        "__metadata__": {"format": "pt"}, "a.weight": entry(),
+        "b": entry("F16", [2], 24, 28), "c": entry("BF16", [], 29, 31),
+        "d": entry("I8", [1, 1, 1], 28, 29), "e": entry("I32", [8], 32, 64)})
+
+
+def bad_safetensors():
+    yield safetensors({})
+    yield safetensors(None)
+    for n_header in (0, 1, 1 << 24, (1 << 24) + 1, (1 << 40) - 1):
+        yield safetensors({"a": entry()}, n_header=n_header)
+    for wrong in (entry("F64"), entry(8), entry(None), entry(shape=[0]),
+                  entry(shape=[1 << 32, 1 << 32]), entry(shape=[-1]),
+                  entry(shape=[1 << 31, 1 << 31, 4]), entry(shape=6),
+                  entry(shape=[1] * 9), entry(begin=41, end=65),
+                  entry(begin=24, end=0), entry(end=23), entry(begin=-1),
+                  entry(end=1 << 59), entry(end="24"), [], None, 1, {}):
+        yield safetensors({"a": wrong})
+    yield safetensors({"a": entry(), "b": entry(begin=23, end=47)})
+    yield safetensors({"a": entry(), "b": entry()})
+    yield safetensors({"": entry()})
+    yield safetensors({"\u65e5" * 40: entry("F64")})
+    yield safetensors({"x" * 513: entry()})
+
+
 def cut(data, source, n):
     for _ in range(n):
         yield data[:source.randrange(len(data))]
@@ -154,6 +190,10 @@ def inputs():
     good = good_model()
     for data in [good, *bad_models(), *cut(good, source, 40),
                  *changed(good, source, 40)]:
+        yield MODEL, data
+    good = good_safetensors()
+    for data in [good, *bad_safetensors(), *cut(good, source, 40),
+                 *changed(good, source, 80)]:
         yield MODEL, data
     for text in configs():
         yield CONFIG, text.encode()
