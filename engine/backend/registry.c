@@ -3,7 +3,6 @@
  * Which backends there are: "cpu" is built in, "cuda" a module that is opened
  * when asked for and stays open, since its driver may not be unloaded.
  */
-#define _GNU_SOURCE /* dladdr */
 #include "engine/backend/registry.h"
 #include <dlfcn.h>
 #include <gmodule.h>
