@@ -627,6 +627,9 @@ check_bytes_segment (void)
   message = gst_bus_timed_pop_filtered (bus, GST_SECOND, GST_MESSAGE_ERROR);
   g_assert_nonnull (message);
   gst_message_unref (message);
+  /* what else it posted holds the element */
+  gst_bus_set_flushing (bus, TRUE);
+  gst_element_set_bus (h->element, NULL);
   gst_object_unref (bus);
   gst_harness_teardown (h);
 }

@@ -88,7 +88,7 @@ typedef struct {
   AsrKvPool pool;
   guint n_heads;
   gsize d;
-  double *kv;                /* [N_SLOTS, N_LAYERS, n_ctx, 2d] as it should be */
+  double *kv;                /* [N_SLOTS, N_LAYERS, n_ctx, 2d]: the truth */
   AsrTextState states[N_SLOTS];
   guint n_filled[N_SLOTS];   /* positions of a slot that are written */
 } Cache;

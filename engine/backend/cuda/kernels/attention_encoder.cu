@@ -114,6 +114,28 @@ soften (Softmax &state, float s[8][4], float shrink[2])
   }
 }
 
+/* The end of a block of 16 queries: a lane holds columns @column and the next
+ * of every eight in rows @row and @row + 8. */
+static __device__ __forceinline__ void
+store_block (const Softmax &state, const float (&o)[8][4], __half *y,
+    unsigned row, unsigned column, unsigned n_frames, unsigned d)
+{
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    unsigned here = row + 8 * half;
+    float sum = state.sum[half];
+
+    sum += __shfl_xor_sync (ALL_LANES, sum, 1);
+    sum += __shfl_xor_sync (ALL_LANES, sum, 2);
+    if (here >= n_frames)
+      continue;
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+      *reinterpret_cast<unsigned *> (y + (size_t) here * d + j * 8 + column)
+          = pack (o[j][2 * half] / sum, o[j][2 * half + 1] / sum);
+  }
+}
+
 /* N: blocks of 16 queries that a warp takes, so 64 N in all */
 template <int N>
 static __global__ void
@@ -234,23 +256,9 @@ attend_halfs (const __half *qkv, __half *y, unsigned n_frames,
   }
 
 #pragma unroll
-  for (int b = 0; b < N; b++) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      unsigned row = first + (warp * N + b) * 16 + lane / 4 + 8 * half;
-      float sum = state[b].sum[half];
-
-      sum += __shfl_xor_sync (ALL_LANES, sum, 1);
-      sum += __shfl_xor_sync (ALL_LANES, sum, 2);
-      if (row >= n_frames)
-        continue;
-#pragma unroll
-      for (int j = 0; j < 8; j++)
-        *reinterpret_cast<unsigned *> (y + (size_t) row * d + j * 8
-            + lane % 4 * 2) = pack (o[b][j][2 * half] / sum,
-            o[b][j][2 * half + 1] / sum);
-    }
-  }
+  for (int b = 0; b < N; b++)
+    store_block (state[b], o[b], y, first + (warp * N + b) * 16 + lane / 4,
+        lane % 4 * 2, n_frames, d);
 }
 
 #define QUERIES 4 /* that share the reading of keys */
