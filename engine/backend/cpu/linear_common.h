@@ -8,13 +8,18 @@
 #define ASR_BACKEND_CPU_LINEAR_COMMON_H
 
 #include "engine/backend/cpu/linear.h"
+#include <math.h>
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #define LANES 16
 #define ALWAYS_INLINE static inline __attribute__ ((always_inline))
 
 typedef float V16 __attribute__ ((vector_size (64)));
 typedef gint32 V16i __attribute__ ((vector_size (64)));
+typedef guint8 V16b __attribute__ ((vector_size (16)));
 
 ALWAYS_INLINE V16
 load_16 (const float *from)
@@ -139,17 +144,34 @@ finish_rows (const float *sums, const AsrEpilogue *finish, guint n_rows)
   }
 }
 
-/* Adding 1.5 * 2^23 leaves the nearest integer in the low bits. */
-#define ROUND_MAGIC 12582912.0f
-#define ROUND_BITS 0x4b400000
+/* To the nearest integers, halves to even: the same on every tier, which a
+ * multiplication fused with an addition would not give. */
+ALWAYS_INLINE V16i
+round_16 (V16 v)
+{
+  V16i out;
+#if defined __AVX512F__
+  out = (V16i) _mm512_cvtps_epi32 ((__m512) v);
+#elif defined __AVX2__
+  __m256 halves[2];
+  __m256i rounded[2];
 
-/* @flip: 0x80 shifts by 128 what is stored, 0 keeps it signed. */
-ALWAYS_INLINE void
-quantise_row (const float *x, guint n, guint depth, guint8 *q, float *scale,
-    guint8 flip)
+  memcpy (halves, &v, sizeof v);
+  rounded[0] = _mm256_cvtps_epi32 (halves[0]);
+  rounded[1] = _mm256_cvtps_epi32 (halves[1]);
+  memcpy (&out, rounded, sizeof out);
+#else
+  for (guint i = 0; i < LANES; i++)
+    out[i] = (gint32) lrintf (v[i]);
+#endif
+  return out;
+}
+
+ALWAYS_INLINE float
+find_greatest (const float *x, guint n)
 {
   guint32 greatest = 0;
-  float amax, inverse;
+  float out;
 
   /* Bits of absolute values order as the values do; NaN above all. */
   for (guint i = 0; i < n; i++) {
@@ -159,17 +181,31 @@ quantise_row (const float *x, guint n, guint depth, guint8 *q, float *scale,
     bits &= 0x7fffffff;
     greatest = bits > greatest ? bits : greatest;
   }
-  memcpy (&amax, &greatest, sizeof amax);
-  inverse = amax > 0.0f ? 127.0f / amax : 0.0f;
-  for (guint i = 0; i < n; i++) {
-    float shifted = x[i] * inverse + ROUND_MAGIC;
-    gint32 bits;
+  memcpy (&out, &greatest, sizeof out);
+  return out;
+}
 
-    memcpy (&bits, &shifted, sizeof bits);
-    q[i] = (guint8) (bits - ROUND_BITS) ^ flip;
+/* @flip: 0x80 shifts by 128 what is stored, 0 keeps it signed. A row that is
+ * not finite gets a scale that is not finite either. */
+ALWAYS_INLINE void
+quantise_row (const float *x, guint n, guint depth, guint8 *q, float *scale,
+    guint8 flip)
+{
+  float greatest = find_greatest (x, n);
+  float inverse = greatest > 0.0f ? 127.0f / greatest : 0.0f;
+  guint i = 0;
+
+  for (; i + LANES <= n; i += LANES) {
+    V16b bytes = __builtin_convertvector (
+        round_16 (load_16 (x + i) * inverse), V16b);
+
+    bytes ^= flip;
+    memcpy (q + i, &bytes, sizeof bytes);
   }
+  for (; i < n; i++)
+    q[i] = (guint8) lrintf (x[i] * inverse) ^ flip;
   memset (q + n, flip, depth - n);
-  *scale = amax / 127.0f;
+  *scale = greatest / 127.0f;
 }
 
 ALWAYS_INLINE float
