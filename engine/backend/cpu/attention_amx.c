@@ -1,16 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The encoder's attention on AMX tiles: products in bf16 with f32 sums, softmax
- * in f32. A tile is 16 rows of 64 bytes; a right operand has two inputs of 16
- * outputs in a row. In: one head. Out: its columns of the result.
+ * in f32. In: one head. Out: its columns of the result.
+ *
+ * Everything is turned: scores are K Q^T and the result is V^T P^T, so that a
+ * lane of a vector is a query. Greatest values and sums then need no work
+ * across lanes, and K is a left operand just as it lies. Keys go by in blocks
+ * that stay in the first cache, with the greatest score and the sum so far
+ * (Milakov and Gimelshein 2018, Dao et al. 2022).
+ *
+ * A tile is 16 rows of 64 bytes; a row of a right operand has two inputs of
+ * each of 16 outputs.
  */
 #include "engine/backend/cpu/attention_amx.h"
 
 #include <immintrin.h>
-#include <math.h>
 #include <string.h>
 
-#define TILE_ROWS 16
+#define LANES 16             /* of f32; also rows of a tile */
+#define TILE (LANES * 32)    /* elements of bf16 in a tile */
+#define QUERIES 32           /* of a block: two tiles */
+#define KEYS 128             /* of a block */
+#define KEY_TILE 32          /* keys of a tile in the second product */
+#define ROUND_KEYS(n) (((n) + KEY_TILE - 1) / KEY_TILE * KEY_TILE)
+
+/* Scores are in powers of 2: q k / 8 log2 e. */
+#define SCALE (0.125f * 1.44269504f)
+
+/* The shift of the exponents moves only where a score is more than 2^8 above
+ * it: sums and results then need not be scaled again for each block. */
+#define HEADROOM 8.0f
+
+typedef struct {
+  guint16 q[4][TILE];               /* [2 halves of dims][2 of queries] */
+  float scores[KEYS][QUERIES];
+  guint16 p[2][KEYS / 2 * 32];      /* [2 of queries][pairs of keys][16][2] */
+  float out[ASR_HEAD_SIZE][QUERIES];
+} Scratch;
+
+/* For 16 queries: what their exponents are less by, and their sums. */
+typedef struct {
+  __m512 shift, sum;
+} Softmax;
+
+/* What tiles load is in memory from here on: GCC's intrinsics do not say what
+ * they read (of a configuration, its first eight bytes). */
+static inline void
+finish_stores (void)
+{
+  __asm__ volatile ("" : : : "memory");
+}
 
 /* All eight tiles as 16 rows of 64 bytes. */
 static void
@@ -24,18 +63,13 @@ configure_tiles (void)
 
   for (guint i = 0; i < 8; i++) {
     config.n_bytes[i] = 64;
-    config.n_rows[i] = TILE_ROWS;
+    config.n_rows[i] = LANES;
   }
+  __asm__ volatile ("" : : "m" (config));
   _tile_loadconfig (&config);
 }
 
-/* A block of query rows, and keys in a tile of the second product. */
-#define QUERY_ROWS 32
-#define KEY_TILE 32
-#define ROUND_KEYS(n) (((n) + KEY_TILE - 1) / KEY_TILE * KEY_TILE)
-
-/* K: [keys / 16][2 halves of 64 dims][16 pairs of dims][16 keys][2] bf16,
- * then V: [keys / 32][4 quarters of dims][16 pairs of keys][16 dims][2]. */
+/* K: [n_keys, 64] bf16; then V: [n_keys / 32][64 dims][32 keys]. */
 gsize
 asr_attention_amx_get_pack_bytes (guint n_frames)
 {
@@ -45,11 +79,7 @@ asr_attention_amx_get_pack_bytes (guint n_frames)
 gsize
 asr_attention_amx_get_scratch_bytes (guint n_frames)
 {
-  gsize n_keys = ROUND_KEYS (n_frames);
-
-  return QUERY_ROWS
-      * (n_keys * (sizeof (float) + sizeof (guint16))
-          + ASR_HEAD_SIZE * (sizeof (guint16) + sizeof (float)));
+  return (sizeof (Scratch) + 63) / 64 * 64;
 }
 
 static inline __m256i
@@ -58,142 +88,267 @@ to_bf16 (__m512 x)
   return (__m256i) _mm512_cvtneps_pbh (x);
 }
 
-/* [64] f32 to bf16; a NULL row is zeros */
-static inline void
-row_to_bf16 (const float *x, guint16 *out)
+/* Element i of the result has bf16 of low[i] below that of high[i]. */
+static inline __m512i
+pair_bf16 (__m512 low, __m512 high)
 {
-  for (guint i = 0; i < ASR_HEAD_SIZE; i += 16)
-    _mm256_storeu_si256 ((__m256i *) (out + i),
-        to_bf16 (x ? _mm512_loadu_ps (x + i) : _mm512_setzero_ps ()));
+  __m512i l = _mm512_cvtepu16_epi32 (to_bf16 (low));
+  __m512i h = _mm512_cvtepu16_epi32 (to_bf16 (high));
+
+  return _mm512_or_si512 (l, _mm512_slli_epi32 (h, 16));
+}
+
+/* Byte offsets of 16 rows @stride bytes apart. */
+static inline __m512i
+get_offsets (guint stride)
+{
+  return _mm512_mullo_epi32 (_mm512_set1_epi32 ((int) stride),
+      _mm512_setr_epi32 (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+          15));
+}
+
+static void
+pack_key_row (const float *row, guint16 *k)
+{
+  for (guint c = 0; c < ASR_HEAD_SIZE; c += LANES)
+    _mm256_storeu_si256 ((__m256i *) (k + c),
+        to_bf16 (_mm512_loadu_ps (row + c)));
 }
 
 void
 asr_attention_amx_pack (const AsrAmxHead *head)
 {
-  guint n_keys = ROUND_KEYS (head->n_frames), d = head->d;
+  guint n = head->n_frames, n_keys = ROUND_KEYS (n), d = head->d;
   guint16 *k = head->packed, *v = k + (gsize) n_keys * ASR_HEAD_SIZE;
+  __m512i offsets = get_offsets (KEY_TILE * sizeof (guint16));
 
-  for (guint t = 0; t < n_keys; t++) {
-    const float *row = t < head->n_frames
-        ? head->qkv + (gsize) t * 3 * d : NULL;
-    guint16 k_row[ASR_HEAD_SIZE], v_row[ASR_HEAD_SIZE];
-    guint16 *k_tile = k + (gsize) (t / 16) * 2 * 512 + (t % 16) * 2;
-    guint16 *v_tile = v + (gsize) (t / 32) * 4 * 512 + (t % 32 / 2) * 32
-        + t % 2;
+  for (guint t = 0; t < n; t++)
+    pack_key_row (head->qkv + (gsize) t * 3 * d + d, k + t * ASR_HEAD_SIZE);
+  memset (k + n * ASR_HEAD_SIZE, 0,
+      (n_keys - n) * ASR_HEAD_SIZE * sizeof (guint16));
+  for (guint t = 0; t < n_keys; t += 2) {
+    const float *row = head->qkv + (gsize) t * 3 * d + 2 * d;
+    guint16 *to = v + t / KEY_TILE * KEY_TILE * ASR_HEAD_SIZE + t % KEY_TILE;
 
-    row_to_bf16 (row ? row + d : NULL, k_row);
-    row_to_bf16 (row ? row + 2 * d : NULL, v_row);
-    for (guint i = 0; i < ASR_HEAD_SIZE; i += 2)
-      memcpy (k_tile + i / 32 * 512 + i % 32 / 2 * 32, k_row + i, 4);
-    for (guint i = 0; i < ASR_HEAD_SIZE; i++)
-      v_tile[i / 16 * 512 + i % 16 * 2] = v_row[i];
+    for (guint c = 0; c < ASR_HEAD_SIZE; c += LANES) {
+      __m512 low = t < n ? _mm512_loadu_ps (row + c) : _mm512_setzero_ps ();
+      __m512 high = t + 1 < n ? _mm512_loadu_ps (row + 3 * d + c)
+                              : _mm512_setzero_ps ();
+
+      _mm512_i32scatter_epi32 (to + c * KEY_TILE, offsets,
+          pair_bf16 (low, high), 1);
+    }
   }
 }
 
-/* scores [32, n_keys] = Q K^T */
+/* Queries from @first on, of which @n are there; the others are zeros. */
 static void
-score_block (const guint16 *q, const guint16 *k, guint n_keys, float *scores)
+pack_queries (const AsrAmxHead *head, guint first, guint n, Scratch *s)
 {
-  gsize stride = n_keys * sizeof (float);
+  __m512i offsets = get_offsets (LANES * 2 * sizeof (guint16));
+  __m512 scale = _mm512_set1_ps (SCALE);
 
-  _tile_loadd (4, q, 128);
-  _tile_loadd (5, q + 32, 128);
-  _tile_loadd (6, q + TILE_ROWS * ASR_HEAD_SIZE, 128);
-  _tile_loadd (7, q + TILE_ROWS * ASR_HEAD_SIZE + 32, 128);
-  for (guint t = 0; t < n_keys; t += 16, k += 1024) {
+  if (n < QUERIES)
+    memset (s->q, 0, sizeof (s->q));
+  for (guint r = 0; r < n; r++) {
+    const float *row = head->qkv + (gsize) (first + r) * 3 * head->d;
+
+    for (guint half = 0; half < 2; half++) {
+      guint16 pairs[32];
+
+      for (guint c = 0; c < 32; c += LANES)
+        _mm256_storeu_si256 ((__m256i *) (pairs + c),
+            to_bf16 (_mm512_mul_ps (scale,
+                _mm512_loadu_ps (row + half * 32 + c))));
+      _mm512_i32scatter_epi32 (
+          s->q[half * 2 + r / LANES] + r % LANES * 2, offsets,
+          _mm512_loadu_si512 (pairs), 1);
+    }
+  }
+}
+
+/* scores [n_keys, 32 queries] = K Q^T */
+static void
+score_keys (const guint16 *k, guint n_keys, Scratch *s)
+{
+  finish_stores ();
+  _tile_loadd (4, s->q[0], 64);
+  _tile_loadd (5, s->q[1], 64);
+  _tile_loadd (6, s->q[2], 64);
+  _tile_loadd (7, s->q[3], 64);
+  for (guint t = 0; t < n_keys; t += LANES) {
     _tile_zero (0);
     _tile_zero (1);
-    _tile_loadd (2, k, 64);
-    _tile_loadd (3, k + 512, 64);
-    _tile_dpbf16ps (0, 4, 2);
-    _tile_dpbf16ps (1, 6, 2);
-    _tile_dpbf16ps (0, 5, 3);
-    _tile_dpbf16ps (1, 7, 3);
-    _tile_stored (0, scores + t, stride);
-    _tile_stored (1, scores + (gsize) TILE_ROWS * n_keys + t, stride);
+    _tile_loadd (2, k + t * ASR_HEAD_SIZE, ASR_HEAD_SIZE * 2);
+    _tile_loadd (3, k + t * ASR_HEAD_SIZE + 32, ASR_HEAD_SIZE * 2);
+    _tile_dpbf16ps (0, 2, 4);
+    _tile_dpbf16ps (1, 2, 5);
+    _tile_dpbf16ps (0, 3, 6);
+    _tile_dpbf16ps (1, 3, 7);
+    _tile_stored (0, s->scores[t], QUERIES * sizeof (float));
+    _tile_stored (1, s->scores[t] + LANES, QUERIES * sizeof (float));
   }
+}
+
+/* 2^x within 1e-4 of itself, which bf16 does not see. */
+static inline __m512
+exp2_rough (__m512 x)
+{
+  /* x less the integer below it */
+  __m512 f = _mm512_reduce_ps (x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  __m512 p = _mm512_set1_ps (7.802445852e-2f);
+
+  p = _mm512_fmadd_ps (p, f, _mm512_set1_ps (2.260672467e-1f));
+  p = _mm512_fmadd_ps (p, f, _mm512_set1_ps (6.958335092e-1f));
+  p = _mm512_fmadd_ps (p, f, _mm512_set1_ps (9.999252200e-1f));
+  return _mm512_scalef_ps (p, x); /* by 2 to the integer below x */
+}
+
+/* @p without the bits that bf16 lacks. Cutting needs no rounding work, and
+ * since sums are made of the same values its bias falls out. */
+static inline __m512
+cut_to_bf16 (__m512 p)
+{
+  return _mm512_and_ps (p,
+      _mm512_castsi512_ps (_mm512_set1_epi32 ((int) 0xffff0000u)));
 }
 
 static inline __m512
-exp_vector (__m512 x)
+weigh (const float *scores, __m512 shift)
 {
-  __m512 n, r, p;
-
-  x = _mm512_max_ps (x, _mm512_set1_ps (-87.0f));
-  n = _mm512_roundscale_ps (_mm512_mul_ps (x, _mm512_set1_ps (1.44269504f)),
-      _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  r = _mm512_fnmadd_ps (n, _mm512_set1_ps (0.693147182f), x);
-  p = _mm512_set1_ps (8.3334519073e-3f);
-  p = _mm512_fmadd_ps (p, r, _mm512_set1_ps (4.1665795894e-2f));
-  p = _mm512_fmadd_ps (p, r, _mm512_set1_ps (1.6666665459e-1f));
-  p = _mm512_fmadd_ps (p, r, _mm512_set1_ps (5.0000001201e-1f));
-  p = _mm512_fmadd_ps (p, _mm512_mul_ps (r, r),
-      _mm512_add_ps (r, _mm512_set1_ps (1.0f)));
-  return _mm512_scalef_ps (p, n);
+  return cut_to_bf16 (exp2_rough (
+      _mm512_sub_ps (_mm512_loadu_ps (scores), shift)));
 }
 
-/* Of 16 keys from @t on, those below @n. */
-static inline __mmask16
-get_mask (guint t, guint n)
+/* As pair_bf16, of values that were cut. */
+static inline __m512i
+pair_cut (__m512 low, __m512 high)
 {
-  if (n <= t)
-    return 0;
-  return n - t >= 16 ? 0xffff : (__mmask16) ((1u << (n - t)) - 1);
+  return _mm512_or_si512 (_mm512_castps_si512 (high),
+      _mm512_srli_epi32 (_mm512_castps_si512 (low), 16));
 }
 
-/* exp ((score - largest) / 8) as bf16; returns the sum. Keys from n on are
- * padding: 0. */
-static float
-exp_row (const float *scores, guint n, guint n_keys, guint16 *p)
-{
-  __m512 largest = _mm512_set1_ps (-INFINITY), sum = _mm512_setzero_ps ();
-  __m512 scale = _mm512_set1_ps (0.125f), offset;
-
-  for (guint t = 0; t < n_keys; t += 16) {
-    __mmask16 mask = get_mask (t, n);
-
-    largest = _mm512_mask_max_ps (largest, mask, largest,
-        _mm512_loadu_ps (scores + t));
-  }
-  offset = _mm512_set1_ps (-0.125f * _mm512_reduce_max_ps (largest));
-  for (guint t = 0; t < n_keys; t += 16) {
-    __mmask16 mask = get_mask (t, n);
-    __m512 e = _mm512_maskz_mov_ps (mask, exp_vector (_mm512_fmadd_ps (
-        _mm512_loadu_ps (scores + t), scale, offset)));
-
-    sum = _mm512_add_ps (sum, e);
-    _mm256_storeu_si256 ((__m256i *) (p + t), to_bf16 (e));
-  }
-  return _mm512_reduce_add_ps (sum);
-}
-
-/* out [32, 64] = P V */
+/* Raises the shift where a score is far above it, and scales down what was
+ * summed with the old one. */
 static void
-mix_block (const guint16 *p, const guint16 *v, guint n_keys, float *out)
+raise_shift (Softmax *softmax, __m512 top, guint group, Scratch *s)
 {
-  gsize stride = n_keys * sizeof (guint16);
+  __mmask16 above = _mm512_cmp_ps_mask (top,
+      _mm512_add_ps (softmax->shift, _mm512_set1_ps (HEADROOM)), _CMP_GT_OQ);
+  __m512 shift, scale;
 
-  for (guint half = 0; half < 2; half++) {
-    const guint16 *tile = v + half * 1024;
+  if (above == 0)
+    return;
+  shift = _mm512_mask_mov_ps (softmax->shift, above, top);
+  scale = _mm512_mask_mov_ps (_mm512_set1_ps (1.0f), above,
+      exp2_rough (_mm512_sub_ps (softmax->shift, shift)));
+  softmax->shift = shift;
+  softmax->sum = _mm512_mul_ps (softmax->sum, scale);
+  for (guint c = 0; c < ASR_HEAD_SIZE; c++) {
+    float *out = s->out[c] + group * LANES;
 
-    _tile_zero (0);
-    _tile_zero (1);
-    _tile_zero (2);
-    _tile_zero (3);
-    for (guint t = 0; t < n_keys; t += KEY_TILE, tile += 2048) {
-      _tile_loadd (4, p + t, stride);
-      _tile_loadd (6, tile, 64);
-      _tile_loadd (7, tile + 512, 64);
-      _tile_loadd (5, p + (gsize) TILE_ROWS * n_keys + t, stride);
+    _mm512_storeu_ps (out, _mm512_mul_ps (_mm512_loadu_ps (out), scale));
+  }
+}
+
+/* Of @n keys for 16 queries; four at a time, to hide the latency of each. */
+static __m512
+find_top (const float *scores, guint n)
+{
+  __m512 top[4];
+  guint t = 0;
+
+  for (guint i = 0; i < 4; i++)
+    top[i] = _mm512_loadu_ps (scores);
+  for (; t + 4 <= n; t += 4)
+    for (guint i = 0; i < 4; i++)
+      top[i] = _mm512_max_ps (top[i],
+          _mm512_loadu_ps (scores + (t + i) * QUERIES));
+  for (; t < n; t++)
+    top[0] = _mm512_max_ps (top[0], _mm512_loadu_ps (scores + t * QUERIES));
+  return _mm512_max_ps (_mm512_max_ps (top[0], top[1]),
+      _mm512_max_ps (top[2], top[3]));
+}
+
+/* p = 2^(score - shift) of 16 queries over the first @n of a block's keys,
+ * zeros from there to @n_keys. */
+static void
+weigh_keys (Softmax *softmax, guint n, guint n_keys, guint group, Scratch *s)
+{
+  const float *scores = s->scores[0] + group * LANES;
+  __m512 sum0, sum1 = _mm512_setzero_ps ();
+  guint t = 0;
+
+  raise_shift (softmax, find_top (scores, n), group, s);
+  sum0 = softmax->sum;
+  for (; t + 2 <= n; t += 2) {
+    __m512 p0 = weigh (scores + t * QUERIES, softmax->shift);
+    __m512 p1 = weigh (scores + (t + 1) * QUERIES, softmax->shift);
+
+    sum0 = _mm512_add_ps (sum0, p0);
+    sum1 = _mm512_add_ps (sum1, p1);
+    _mm512_storeu_si512 (s->p[group] + t * LANES, pair_cut (p0, p1));
+  }
+  for (; t < n_keys; t += 2) {
+    __m512 p0 = _mm512_setzero_ps ();
+
+    if (t < n)
+      p0 = weigh (scores + t * QUERIES, softmax->shift);
+    sum0 = _mm512_add_ps (sum0, p0);
+    _mm512_storeu_si512 (s->p[group] + t * LANES,
+        pair_cut (p0, _mm512_setzero_ps ()));
+  }
+  softmax->sum = _mm512_add_ps (sum0, sum1);
+}
+
+/* out [64, 32 queries] += V^T P^T */
+static void
+mix_values (const guint16 *v, guint n_keys, Scratch *s)
+{
+  const gsize stride = QUERIES * sizeof (float);
+
+  finish_stores ();
+  for (guint c = 0; c < ASR_HEAD_SIZE; c += 2 * LANES) {
+    _tile_loadd (0, s->out[c], stride);
+    _tile_loadd (1, s->out[c] + LANES, stride);
+    _tile_loadd (2, s->out[c + LANES], stride);
+    _tile_loadd (3, s->out[c + LANES] + LANES, stride);
+    for (guint t = 0; t < n_keys; t += KEY_TILE) {
+      const guint16 *tile = v + (t * ASR_HEAD_SIZE + c * KEY_TILE);
+
+      _tile_loadd (4, tile, 64);
+      _tile_loadd (6, s->p[0] + t * LANES, 64);
+      _tile_loadd (7, s->p[1] + t * LANES, 64);
+      _tile_loadd (5, tile + TILE, 64);
       _tile_dpbf16ps (0, 4, 6);
       _tile_dpbf16ps (1, 4, 7);
       _tile_dpbf16ps (2, 5, 6);
       _tile_dpbf16ps (3, 5, 7);
     }
-    _tile_stored (0, out + half * 32, 256);
-    _tile_stored (1, out + half * 32 + 16, 256);
-    _tile_stored (2, out + TILE_ROWS * ASR_HEAD_SIZE + half * 32, 256);
-    _tile_stored (3, out + TILE_ROWS * ASR_HEAD_SIZE + half * 32 + 16, 256);
+    _tile_stored (0, s->out[c], stride);
+    _tile_stored (1, s->out[c] + LANES, stride);
+    _tile_stored (2, s->out[c + LANES], stride);
+    _tile_stored (3, s->out[c + LANES] + LANES, stride);
+  }
+}
+
+/* Turns the result over sums into @n rows of y. */
+static void
+write_rows (const AsrAmxHead *head, guint first, guint n,
+    const Softmax softmax[2], const Scratch *s)
+{
+  __m512i offsets = get_offsets (head->d * sizeof (float));
+
+  for (guint group = 0; group < 2 && n > group * LANES; group++) {
+    guint n_lanes = MIN (n - group * LANES, LANES);
+    __mmask16 mask = (__mmask16) ((1u << n_lanes) - 1);
+    __m512 scale = _mm512_div_ps (_mm512_set1_ps (1.0f), softmax[group].sum);
+    float *y = head->y + (gsize) (first + group * LANES) * head->d;
+
+    for (guint c = 0; c < ASR_HEAD_SIZE; c++)
+      _mm512_mask_i32scatter_ps (y + c, mask, offsets,
+          _mm512_mul_ps (scale,
+              _mm512_loadu_ps (s->out[c] + group * LANES)), 1);
   }
 }
 
@@ -201,30 +356,31 @@ void
 asr_attention_amx_run (const AsrAmxHead *head, guint begin, guint end,
     void *scratch)
 {
-  guint n_keys = ROUND_KEYS (head->n_frames), d = head->d;
+  guint n_keys = ROUND_KEYS (head->n_frames);
   const guint16 *k = head->packed, *v = k + (gsize) n_keys * ASR_HEAD_SIZE;
-  float *scores = scratch;
-  guint16 *p = (guint16 *) (scores + (gsize) QUERY_ROWS * n_keys);
-  guint16 *q = p + (gsize) QUERY_ROWS * n_keys;
-  float *out = (float *) (q + QUERY_ROWS * ASR_HEAD_SIZE);
+  Scratch *s = scratch;
 
   configure_tiles ();
-  for (guint m = begin; m < end; m += QUERY_ROWS) {
-    guint n_rows = MIN (QUERY_ROWS, end - m);
-    float sums[QUERY_ROWS];
+  for (guint first = begin; first < end; first += QUERIES) {
+    guint n = MIN (QUERIES, end - first);
+    Softmax softmax[2];
 
-    for (guint r = 0; r < QUERY_ROWS; r++)
-      row_to_bf16 (r < n_rows ? head->qkv + (gsize) (m + r) * 3 * d : NULL,
-          q + r * ASR_HEAD_SIZE);
-    score_block (q, k, n_keys, scores);
-    for (guint r = 0; r < QUERY_ROWS; r++)
-      sums[r] = exp_row (scores + (gsize) r * n_keys, head->n_frames, n_keys,
-          p + (gsize) r * n_keys);
-    mix_block (p, v, n_keys, out);
-    for (guint r = 0; r < n_rows; r++)
-      for (guint i = 0; i < ASR_HEAD_SIZE; i++)
-        head->y[(gsize) (m + r) * d + i]
-            = out[r * ASR_HEAD_SIZE + i] / sums[r];
+    for (guint group = 0; group < 2; group++) {
+      softmax[group].shift = _mm512_set1_ps (-1e30f);
+      softmax[group].sum = _mm512_setzero_ps ();
+    }
+    pack_queries (head, first, n, s);
+    memset (s->out, 0, sizeof (s->out));
+    for (guint t = 0; t < n_keys; t += KEYS) {
+      guint n_block = MIN (KEYS, n_keys - t);
+
+      score_keys (k + (gsize) t * ASR_HEAD_SIZE, n_block, s);
+      for (guint group = 0; group < 2; group++)
+        weigh_keys (&softmax[group], MIN (n_block, head->n_frames - t),
+            n_block, group, s);
+      mix_values (v + (gsize) t * ASR_HEAD_SIZE, n_block, s);
+    }
+    write_rows (head, first, n, softmax, s);
   }
   _tile_release ();
 }
