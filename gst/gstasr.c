@@ -267,6 +267,21 @@ make_stream (GstAsr *self, AsrEngine *engine, GError **error)
   return g_steal_pointer (&stream);
 }
 
+/* Properties that may change at any time, and did while the stream was made. */
+static void
+apply_changes (GstAsr *self, AsrStream *stream)
+{
+  g_autofree char *language = NULL;
+  guint mask;
+
+  GST_OBJECT_LOCK (self);
+  language = g_strdup (self->language_code);
+  mask = self->skip_copy_mask;
+  GST_OBJECT_UNLOCK (self);
+  asr_stream_set_skip_copy (stream, mask);
+  asr_stream_set_language (stream, language, NULL);
+}
+
 /* Loads the weights and makes the stream; closes its progress whatever
  * happens. */
 static gpointer
@@ -309,6 +324,9 @@ load (gpointer data)
   g_mutex_lock (&self->lock);
   self->engine = engine;
   self->stream = stream;
+  g_mutex_unlock (&self->lock);
+  apply_changes (self, stream);
+  g_mutex_lock (&self->lock);
   g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
   return NULL;
