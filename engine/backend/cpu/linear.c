@@ -15,7 +15,7 @@ extern void omp_set_num_threads (int n_threads);
 #define FEW_PAIRS 2       /* quantised rows that are split in two */
 #define FEW_ROWS 8        /* of f32, for the kernel that reads weights once */
 #define SGEMM_ROWS 64     /* of one call to oneDNN */
-#define BLOCK_ROWS 64     /* of quantised rows that stay in a core's cache */
+#define BLOCK_ROWS 32     /* of quantised rows that stay in a core's cache */
 #define PANELS_PER_PIECE 4
 
 typedef struct {

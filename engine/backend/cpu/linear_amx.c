@@ -38,6 +38,13 @@ load_config (void)
 typedef gint32 Sums[2][PANELS][TILE_ROWS][ASR_PANEL];
 
 ALWAYS_INLINE void
+fetch_tile (const gint8 *tile)
+{
+  for (guint i = 0; i < TILE_ROWS; i++)
+    _mm_prefetch ((const char *) tile + i * TILE_BYTES, _MM_HINT_T0);
+}
+
+ALWAYS_INLINE void
 multiply_tiles (const guint8 *x, gsize ldx, const gint8 *w, gsize panel_bytes,
     guint depth, gboolean is_tall, gboolean is_wide, Sums sums)
 {
@@ -48,6 +55,10 @@ multiply_tiles (const guint8 *x, gsize ldx, const gint8 *w, gsize panel_bytes,
   for (guint k = 0; k < depth; k += TILE_BYTES) {
     const gint8 *tile = w + (gsize) k * ASR_PANEL;
 
+    /* A core's first cache has no room for all weights of a panel. */
+    fetch_tile (tile + TILE_ROWS * TILE_BYTES);
+    if (is_wide)
+      fetch_tile (tile + TILE_ROWS * TILE_BYTES + panel_bytes);
     _tile_loadd (4, x + k, ldx);
     _tile_loadd (6, tile, TILE_BYTES);
     _tile_dpbusd (0, 4, 6);
@@ -68,6 +79,67 @@ multiply_tiles (const guint8 *x, gsize ldx, const gint8 *w, gsize panel_bytes,
   _tile_stored (3, sums[1][1], TILE_BYTES);
 }
 
+/* A panel's sums of up to 16 rows. What does not change with the row is
+ * loaded once; @gelu and @residual are constants. */
+ALWAYS_INLINE void
+finish_whole (const AsrProduct *p, guint row, guint n_rows, guint panel,
+    gint32 (*sums)[ASR_PANEL], gboolean gelu, gboolean residual)
+{
+  const AsrEpilogue *finish = &p->finish;
+  guint column = panel * ASR_PANEL;
+  __m512i correction = _mm512_loadu_si512 (p->weight->corrections + column);
+  V16 scales = load_16 (p->weight->scales + column);
+  V16 bias = finish->bias ? load_16 (finish->bias + column) : (V16){ 0 };
+  gsize at = (gsize) row * finish->n_out + column;
+
+  for (guint i = 0; i < n_rows; i++) {
+    __m512i sum = _mm512_add_epi32 (_mm512_load_si512 (sums[i]), correction);
+    V16 value = (V16) _mm512_cvtepi32_ps (sum)
+            * (scales * p->x_scales[row + i])
+        + bias;
+
+    if (gelu)
+      value = gelu_16 (value);
+    if (residual)
+      value += load_16 (finish->residual + at);
+    store_16 (finish->y + at, value);
+    at += finish->n_out;
+  }
+}
+
+/* The last panel may be cut, and rows may come in pairs. */
+static void
+finish_other (const AsrProduct *p, guint row, guint n_rows, guint panel,
+    gint32 (*sums)[ASR_PANEL])
+{
+  const gint32 *corrections = p->weight->corrections + panel * ASR_PANEL;
+
+  for (guint i = 0; i < n_rows; i++) {
+    for (guint j = 0; j < ASR_PANEL; j++)
+      sums[i][j] += corrections[j];
+    finish_panel (p, row + i, panel, sums[i]);
+  }
+}
+
+ALWAYS_INLINE void
+finish_tile (const AsrProduct *p, guint row, guint n_rows, guint panel,
+    gint32 (*sums)[ASR_PANEL])
+{
+  gboolean gelu = p->finish.activation == ASR_ACTIVATION_GELU;
+  gboolean residual = p->finish.residual != NULL;
+
+  if (p->partial || (panel + 1) * ASR_PANEL > p->finish.n_out)
+    finish_other (p, row, n_rows, panel, sums);
+  else if (gelu && residual)
+    finish_whole (p, row, n_rows, panel, sums, TRUE, TRUE);
+  else if (gelu)
+    finish_whole (p, row, n_rows, panel, sums, TRUE, FALSE);
+  else if (residual)
+    finish_whole (p, row, n_rows, panel, sums, FALSE, TRUE);
+  else
+    finish_whole (p, row, n_rows, panel, sums, FALSE, FALSE);
+}
+
 ALWAYS_INLINE void
 multiply_block (const AsrProduct *p, guint row, guint panel,
     gboolean is_tall, gboolean is_wide)
@@ -80,17 +152,10 @@ multiply_block (const AsrProduct *p, guint row, guint panel,
   multiply_tiles (p->x + (gsize) row * depth, depth,
       p->weight->i8 + panel * panel_bytes, panel_bytes, depth, is_tall,
       is_wide, sums);
-  for (guint j = 0; j < (is_wide ? PANELS : 1); j++) {
-    __m512i correction = _mm512_loadu_si512 (
-        p->weight->corrections + (panel + j) * ASR_PANEL);
-
-    for (guint i = 0; i < n_rows; i++) {
-      gint32 *line = sums[i / TILE_ROWS][j][i % TILE_ROWS];
-
-      _mm512_store_si512 (line,
-          _mm512_add_epi32 (_mm512_load_si512 (line), correction));
-      finish_panel (p, row + i, panel + j, line);
-    }
+  for (guint i = 0; i < n_rows; i += TILE_ROWS) {
+    for (guint j = 0; j < (is_wide ? PANELS : 1); j++)
+      finish_tile (p, row + i, MIN (TILE_ROWS, n_rows - i), panel + j,
+          sums[i / TILE_ROWS][j]);
   }
 }
 

@@ -94,17 +94,21 @@ alloc_panels (AsrWeight *weight, GError **error)
 static void
 pack_row (AsrWeight *weight, guint row, const float *values)
 {
+  gint8 *to = weight->i8 + asr_panel_index (weight, row, 0);
   float greatest = 0.0f, inverse;
   gint32 sum = 0;
 
   for (guint i = 0; i < weight->n_in; i++)
     greatest = MAX (greatest, fabsf (values[i]));
   inverse = greatest > 0.0f ? 127.0f / greatest : 0.0f;
-  for (guint i = 0; i < weight->depth; i++) {
-    gint8 value = (gint8) lrintf (values[i] * inverse);
+  for (guint i = 0; i < weight->depth; i += 4) {
+    for (guint j = 0; j < 4; j++) {
+      gint8 value = (gint8) lrintf (values[i + j] * inverse);
 
-    weight->i8[asr_panel_index (weight, row, i)] = value;
-    sum += value;
+      to[j] = value;
+      sum += value;
+    }
+    to += 4 * ASR_PANEL;
   }
   weight->scales[row] = greatest / 127.0f;
   weight->corrections[row] = -128 * sum;
