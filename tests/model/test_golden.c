@@ -31,8 +31,8 @@ typedef struct {
 static const Case cases[] = {
   { "base", ASR_COMPUTE_F32, 2e-3, 2e-4, 5e-3, 1e-3 },
   { "tiny.en", ASR_COMPUTE_F32, 2e-3, 2e-4, 5e-3, 1e-3 },
-  { "base", ASR_COMPUTE_INT8, 1.0, 0.06, 2.0, 0.5 },
-  { "tiny.en", ASR_COMPUTE_INT8, 1.5, 0.08, 2.0, 0.5 },
+  { "base", ASR_COMPUTE_INT8, 0.5, 0.03, 1.0, 0.3 },
+  { "tiny.en", ASR_COMPUTE_INT8, 0.5, 0.03, 1.5, 0.4 },
 };
 
 typedef struct {

@@ -12,7 +12,6 @@
 extern int omp_get_max_threads (void);
 extern void omp_set_num_threads (int n_threads);
 
-#define FEW_PAIRS 2       /* quantised rows that are split in two */
 #define FEW_ROWS 8        /* of f32, for the kernel that reads weights once */
 #define SGEMM_ROWS 64     /* of one call to oneDNN */
 #define BLOCK_ROWS 32     /* of quantised rows that stay in a core's cache */
@@ -26,9 +25,9 @@ typedef struct {
   const AsrWeight *weight;
   const AsrEpilogue *finish;
   float *sums;       /* [n_rows, n_out] where y must wait, or NULL: in y */
-  guint8 *q;         /* [n_threads * BLOCK_ROWS, depth], or all rows */
+  guint8 *q;         /* pairs: [n_threads * 2 BLOCK_ROWS, depth], or all */
   float *q_scales;   /* as many */
-  float *partial;    /* see AsrProduct */
+  float *rest;       /* [n_threads, n_in] scratch of quantising */
   gint status;       /* dnnl_status_t */
 } Job;
 
@@ -58,33 +57,24 @@ offset_epilogue (const AsrEpilogue *finish, guint row)
   return moved;
 }
 
+/* Each row becomes a pair: what 8 bits hold of it, and 8 bits of what they
+ * leave. Together they are as good as f32: single bytes cost a tenth more word
+ * errors, while the products are a small part of the time. @rest: [n_in] */
 static void
-quantise_rows (const Job *job, guint first, guint n, guint8 *q, float *scales)
-{
-  guint depth = job->weight->depth;
-
-  for (guint i = 0; i < n; i++)
-    job->kernels->quantise (job->x + (first + i) * job->ldx,
-        job->weight->n_in, depth, q + (gsize) i * depth, scales + i);
-}
-
-/* Rows in pairs: what 8 bits hold, and 8 bits of what they leave. Few rows cost
- * what their weights cost to read, so that this is nearly free, and logits are
- * as good as with f32 activations. @rest: scratch [n_in] */
-static void
-quantise_pairs (const Job *job, float *rest)
+quantise_rows (const Job *job, guint first, guint n, guint8 *q, float *scales,
+    float *rest)
 {
   guint depth = job->weight->depth, n_in = job->weight->n_in;
 
-  for (guint i = 0; i < job->n_rows; i++) {
-    const float *x = job->x + i * job->ldx;
-    guint8 *q = job->q + (gsize) 2 * i * depth;
-    float *scales = job->q_scales + 2 * i;
+  for (guint i = 0; i < n; i++) {
+    const float *x = job->x + (first + i) * job->ldx;
+    guint8 *pair = q + (gsize) 2 * i * depth;
 
-    job->kernels->quantise (x, n_in, depth, q, scales);
+    job->kernels->quantise (x, n_in, depth, pair, scales + 2 * i);
     for (guint k = 0; k < n_in; k++)
-      rest[k] = x[k] - (gint8) (q[k] ^ job->kernels->zero) * scales[0];
-    job->kernels->quantise (rest, n_in, depth, q + depth, scales + 1);
+      rest[k] = x[k] - (gint8) (pair[k] ^ job->kernels->zero) * scales[2 * i];
+    job->kernels->quantise (rest, n_in, depth, pair + depth,
+        scales + 2 * i + 1);
   }
 }
 
@@ -93,16 +83,18 @@ static void
 run_blocks (gpointer data, guint begin, guint end, guint thread)
 {
   Job *job = data;
-  guint8 *q = job->q + (gsize) thread * BLOCK_ROWS * job->weight->depth;
-  float *scales = job->q_scales + thread * BLOCK_ROWS;
+  guint8 *q = job->q + (gsize) thread * 2 * BLOCK_ROWS * job->weight->depth;
+  float *scales = job->q_scales + thread * 2 * BLOCK_ROWS;
+  float *rest = job->rest + (gsize) thread * job->weight->n_in;
+  float partial[ASR_PAIR_PANELS * ASR_PANEL];
 
   for (guint block = begin; block < end; block++) {
     guint first = block * BLOCK_ROWS;
     guint n = MIN (BLOCK_ROWS, job->n_rows - first);
-    AsrProduct product = { q, scales, n, job->weight,
-      offset_epilogue (job->finish, first) };
+    AsrProduct product = { q, scales, 2 * n, job->weight,
+      offset_epilogue (job->finish, first), partial };
 
-    quantise_rows (job, first, n, q, scales);
+    quantise_rows (job, first, n, q, scales, rest);
     job->kernels->product (&product, 0, job->weight->n_panels);
   }
 }
@@ -112,31 +104,11 @@ static void
 run_panels (gpointer data, guint begin, guint end, guint thread)
 {
   Job *job = data;
-  AsrProduct product = { job->q, job->q_scales,
-    job->partial ? 2 * job->n_rows : job->n_rows, job->weight, *job->finish,
-    job->partial };
+  float partial[ASR_PAIR_PANELS * ASR_PANEL];
+  AsrProduct product = { job->q, job->q_scales, 2 * job->n_rows, job->weight,
+    *job->finish, partial };
 
   job->kernels->product (&product, begin, end);
-}
-
-static void
-run_few_i8 (AsrQueue *queue, Job *job)
-{
-  const AsrWeight *weight = job->weight;
-  gsize n_rows = (2 * job->n_rows + ASR_ROW_TILE - 1) / ASR_ROW_TILE
-      * ASR_ROW_TILE;
-  gsize n_bytes = n_rows * weight->depth;
-  gsize n_partial = (gsize) job->n_rows * weight->n_panels * ASR_PANEL;
-
-  job->q = asr_cpu_get_scratch (queue, 0, n_bytes
-      + (n_rows + n_partial + weight->n_in) * sizeof (float));
-  if (!job->q)
-    return;
-  job->q_scales = (float *) (job->q + n_bytes);
-  job->partial = job->q_scales + n_rows;
-  quantise_pairs (job, job->partial + n_partial);
-  asr_threads_run (queue->device->threads, weight->n_panels,
-      PANELS_PER_PIECE, run_panels, job);
 }
 
 static void
@@ -146,20 +118,22 @@ run_i8 (AsrQueue *queue, Job *job)
   guint n_threads = asr_threads_get_n (threads);
   guint n_blocks = (job->n_rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
   gboolean by_block = n_blocks >= 2 * n_threads;
-  gsize n_rows = by_block ? (gsize) n_threads * BLOCK_ROWS
-                          : (job->n_rows + ASR_ROW_TILE - 1) / ASR_ROW_TILE
-                              * ASR_ROW_TILE;
+  gsize n_rows = by_block ? (gsize) n_threads * 2 * BLOCK_ROWS
+                          : (2 * job->n_rows + ASR_ROW_TILE - 1)
+          / ASR_ROW_TILE * ASR_ROW_TILE;
   gsize n_bytes = n_rows * job->weight->depth;
 
-  job->q = asr_cpu_get_scratch (queue, 0, n_bytes + n_rows * sizeof (float));
+  job->q = asr_cpu_get_scratch (queue, 0, n_bytes
+      + (n_rows + (gsize) n_threads * job->weight->n_in) * sizeof (float));
   if (!job->q)
     return;
   job->q_scales = (float *) (job->q + n_bytes);
+  job->rest = job->q_scales + n_rows;
   if (by_block) {
     asr_threads_run (threads, n_blocks, 1, run_blocks, job);
     return;
   }
-  quantise_rows (job, 0, job->n_rows, job->q, job->q_scales);
+  quantise_rows (job, 0, job->n_rows, job->q, job->q_scales, job->rest);
   asr_threads_run (threads, job->weight->n_panels, PANELS_PER_PIECE,
       run_panels, job);
 }
@@ -230,9 +204,7 @@ asr_cpu_linear_run (AsrQueue *queue, const float *x, gsize ldx, guint n_rows,
 
   if (n_rows == 0)
     return;
-  if (weight->i8 && n_rows <= FEW_PAIRS)
-    run_few_i8 (queue, &job);
-  else if (weight->i8)
+  if (weight->i8)
     run_i8 (queue, &job);
   else
     run_f32 (queue, &job);

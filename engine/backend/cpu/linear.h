@@ -56,6 +56,9 @@ typedef struct {
   guint n_out;
 } AsrEpilogue;
 
+/* Panels that a kernel has in work at once. */
+#define ASR_PAIR_PANELS 4
+
 /* A product of quantised rows. */
 typedef struct {
   const guint8 *x;       /* [n_rows, depth] s8, or u8 where shifted; with
@@ -64,9 +67,9 @@ typedef struct {
   guint n_rows;
   const AsrWeight *weight;
   AsrEpilogue finish;
-  float *partial;        /* NULL, or [n_rows / 2, n_panels * 16]: rows come in
-                          * pairs, what 8 bits hold of a row and what they
-                          * leave; each pair is one row of the result */
+  float *partial;        /* NULL, or [ASR_PAIR_PANELS, 16] of this thread:
+                          * rows come in pairs, what 8 bits hold of a row and
+                          * what they leave; each pair is one row of y */
 } AsrProduct;
 
 typedef struct _AsrLinearKernels {

@@ -108,7 +108,8 @@ finish_16 (const AsrEpilogue *finish, guint row, guint column, V16 sum)
 }
 
 /* Sums of a panel's 16 outputs in one row of a product. Kernels come to the
- * rows of a panel in order: the first of a pair waits for the second. */
+ * rows of a panel in order, and to the second of a pair before they are
+ * ASR_PAIR_PANELS further: the first waits for the second. */
 ALWAYS_INLINE void
 finish_panel (const AsrProduct *p, guint row, guint panel,
     const gint32 *sums)
@@ -120,8 +121,7 @@ finish_panel (const AsrProduct *p, guint row, guint panel,
   value = __builtin_convertvector (integers, V16)
       * (scales * p->x_scales[row]);
   if (p->partial) {
-    float *first = p->partial
-        + ((gsize) (row / 2) * p->weight->n_panels + panel) * ASR_PANEL;
+    float *first = p->partial + panel % ASR_PAIR_PANELS * ASR_PANEL;
 
     if (row % 2 == 0) {
       store_16 (first, value);
