@@ -13,7 +13,8 @@ extern int omp_get_max_threads (void);
 extern void omp_set_num_threads (int n_threads);
 
 #define FEW_ROWS 8        /* of f32, for the kernel that reads weights once */
-#define SGEMM_ROWS 64     /* of one call to oneDNN */
+#define SGEMM_ROWS 64     /* at least, of one call to oneDNN */
+#define SGEMMS_PER_THREAD 2 /* each call packs the weights anew */
 #define BLOCK_ROWS 32     /* of quantised rows that stay in a core's cache */
 #define PANELS_PER_PIECE 4
 
@@ -175,6 +176,7 @@ static void
 run_f32 (AsrQueue *queue, Job *job)
 {
   AsrThreads *threads = queue->device->threads;
+  guint n_threads = asr_threads_get_n (threads);
   gsize n_bytes = (gsize) job->n_rows * job->weight->n_out * sizeof (float);
 
   if (job->n_rows <= FEW_ROWS) {
@@ -187,7 +189,9 @@ run_f32 (AsrQueue *queue, Job *job)
     if (!job->sums)
       return;
   }
-  asr_threads_run (threads, job->n_rows, SGEMM_ROWS, run_sgemm, job);
+  asr_threads_run (threads, job->n_rows,
+      MAX (SGEMM_ROWS, job->n_rows / (SGEMMS_PER_THREAD * n_threads)),
+      run_sgemm, job);
   if (job->status != dnnl_success)
     asr_cpu_fail (queue,
         g_error_new (ASR_ERROR, ASR_ERROR_MEMORY,

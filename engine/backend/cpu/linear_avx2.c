@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linear kernels for AVX2. vpmaddubsw adds two products in 16 bits and
- * saturates: |x| times w with x's sign on it stays within 2 * 127 * 127, so
- * nothing is lost.
+ * saturates: |w| times x with w's sign on it stays within 2 * 127 * 127, so
+ * nothing is lost. |w| serves all rows.
  */
 #include "engine/backend/cpu/linear_common.h"
 #include <immintrin.h>
@@ -17,7 +17,7 @@ ALWAYS_INLINE __m256i
 add_products (__m256i sum, __m256i x, __m256i w)
 {
   __m256i pairs
-      = _mm256_maddubs_epi16 (_mm256_abs_epi8 (x), _mm256_sign_epi8 (w, x));
+      = _mm256_maddubs_epi16 (_mm256_abs_epi8 (w), _mm256_sign_epi8 (x, w));
 
   return _mm256_add_epi32 (sum,
       _mm256_madd_epi16 (pairs, _mm256_set1_epi16 (1)));
@@ -66,7 +66,9 @@ product (const AsrProduct *p, guint begin, guint end)
 
     for (; row + 4 <= p->n_rows; row += 4)
       multiply_block (p, row, 4, panel);
-    for (; row < p->n_rows; row++)
+    for (; row + 2 <= p->n_rows; row += 2)
+      multiply_block (p, row, 2, panel);
+    if (row < p->n_rows)
       multiply_block (p, row, 1, panel);
   }
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linear kernels for AVX-512 without VNNI. Bytes are widened to 16 bits once
- * for several rows, and vpmaddwd adds pairs of products in 32 bits: exact,
- * and each output has its sum in two halves until the end.
+ * Linear kernels for AVX-512 without VNNI. vpmaddubsw adds two products in 16
+ * bits and saturates: |w| times x with w's sign on it stays within
+ * 2 * 127 * 127, so nothing is lost. |w| serves all rows.
  */
 #include "engine/backend/cpu/linear_common.h"
-#include <immintrin.h>
 
 #define MAX_ROWS 8
 
@@ -15,20 +14,6 @@ quantise (const float *x, guint n, guint depth, guint8 *q, float *scale)
   quantise_row (x, n, depth, q, scale, 0);
 }
 
-/* Outputs 0 to 7 in @low, 8 to 15 in @high, as pairs of halves. */
-ALWAYS_INLINE void
-finish_halves (const AsrProduct *p, guint row, guint panel, __m512i low,
-    __m512i high)
-{
-  gint32 halves[2 * ASR_PANEL], out[ASR_PANEL];
-
-  _mm512_storeu_si512 (halves, low);
-  _mm512_storeu_si512 (halves + 16, high);
-  for (guint i = 0; i < ASR_PANEL; i++)
-    out[i] = halves[2 * i] + halves[2 * i + 1];
-  finish_panel (p, row, panel, out);
-}
-
 /* @n_rows is a constant. */
 ALWAYS_INLINE void
 multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
@@ -36,27 +21,34 @@ multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
   guint depth = p->weight->depth;
   const guint8 *x = p->x + (gsize) row * depth;
   const gint8 *w = p->weight->i8 + (gsize) panel * depth * ASR_PANEL;
-  __m512i sums[MAX_ROWS][2];
+  const __m512i zero = _mm512_setzero_si512 ();
+  const __m512i ones = _mm512_set1_epi16 (1);
+  __m512i sums[MAX_ROWS];
 
   for (guint i = 0; i < n_rows; i++)
-    sums[i][0] = sums[i][1] = _mm512_setzero_si512 ();
+    sums[i] = zero;
   for (guint k = 0; k < depth; k += 4) {
-    const __m256i *line = (const __m256i *) (w + (gsize) k * ASR_PANEL);
-    __m512i low = _mm512_cvtepi8_epi16 (_mm256_load_si256 (line));
-    __m512i high = _mm512_cvtepi8_epi16 (_mm256_load_si256 (line + 1));
+    __m512i line = _mm512_load_si512 (w + (gsize) k * ASR_PANEL);
+    __mmask64 is_negative = _mm512_movepi8_mask (line);
+    __m512i magnitude = _mm512_abs_epi8 (line);
 
     for (guint i = 0; i < n_rows; i++) {
-      __m512i spread = _mm512_broadcastq_epi64 (_mm_cvtepi8_epi16 (
-          _mm_loadu_si32 (x + (gsize) i * depth + k)));
+      gint32 four;
+      __m512i spread, pairs;
 
-      sums[i][0] = _mm512_add_epi32 (sums[i][0],
-          _mm512_madd_epi16 (spread, low));
-      sums[i][1] = _mm512_add_epi32 (sums[i][1],
-          _mm512_madd_epi16 (spread, high));
+      memcpy (&four, x + (gsize) i * depth + k, sizeof four);
+      spread = _mm512_set1_epi32 (four);
+      spread = _mm512_mask_sub_epi8 (spread, is_negative, zero, spread);
+      pairs = _mm512_maddubs_epi16 (magnitude, spread);
+      sums[i] = _mm512_add_epi32 (sums[i], _mm512_madd_epi16 (pairs, ones));
     }
   }
-  for (guint i = 0; i < n_rows; i++)
-    finish_halves (p, row + i, panel, sums[i][0], sums[i][1]);
+  for (guint i = 0; i < n_rows; i++) {
+    gint32 out[ASR_PANEL];
+
+    _mm512_storeu_si512 (out, sums[i]);
+    finish_panel (p, row + i, panel, out);
+  }
 }
 
 static void
@@ -67,7 +59,9 @@ product (const AsrProduct *p, guint begin, guint end)
 
     for (; row + MAX_ROWS <= p->n_rows; row += MAX_ROWS)
       multiply_block (p, row, MAX_ROWS, panel);
-    for (; row < p->n_rows; row++)
+    for (; row + 2 <= p->n_rows; row += 2)
+      multiply_block (p, row, 2, panel);
+    if (row < p->n_rows)
       multiply_block (p, row, 1, panel);
   }
 }
