@@ -15,7 +15,8 @@ extern void omp_set_num_threads (int n_threads);
 #define FEW_ROWS 8        /* of f32, for the kernel that reads weights once */
 #define SGEMM_ROWS 64     /* at least, of one call to oneDNN */
 #define SGEMMS_PER_THREAD 2 /* each call packs the weights anew */
-#define BLOCK_ROWS 32     /* of quantised rows that stay in a core's cache */
+#define BLOCK_ROWS 16     /* of quantised rows that stay in a core's cache */
+#define BLOCKS_PER_THREAD 4 /* else threads share the rows, not the panels */
 #define PANELS_PER_PIECE 4
 
 typedef struct {
@@ -26,9 +27,8 @@ typedef struct {
   const AsrWeight *weight;
   const AsrEpilogue *finish;
   float *sums;       /* [n_rows, n_out] where y must wait, or NULL: in y */
-  guint8 *q;         /* pairs: [n_threads * 2 BLOCK_ROWS, depth], or all */
-  float *q_scales;   /* as many */
-  float *rest;       /* [n_threads, n_in] scratch of quantising */
+  guint8 *q;         /* [n_threads * BLOCK_ROWS, 2, depth], or all rows */
+  float *q_scales;   /* as many rows */
   gint status;       /* dnnl_status_t */
 } Job;
 
@@ -58,25 +58,14 @@ offset_epilogue (const AsrEpilogue *finish, guint row)
   return moved;
 }
 
-/* Each row becomes a pair: what 8 bits hold of it, and 8 bits of what they
- * leave. Together they are as good as f32: single bytes cost a tenth more word
- * errors, while the products are a small part of the time. @rest: [n_in] */
 static void
-quantise_rows (const Job *job, guint first, guint n, guint8 *q, float *scales,
-    float *rest)
+quantise_rows (const Job *job, guint first, guint n, guint8 *q, float *scales)
 {
-  guint depth = job->weight->depth, n_in = job->weight->n_in;
+  guint depth = job->weight->depth;
 
-  for (guint i = 0; i < n; i++) {
-    const float *x = job->x + (first + i) * job->ldx;
-    guint8 *pair = q + (gsize) 2 * i * depth;
-
-    job->kernels->quantise (x, n_in, depth, pair, scales + 2 * i);
-    for (guint k = 0; k < n_in; k++)
-      rest[k] = x[k] - (gint8) (pair[k] ^ job->kernels->zero) * scales[2 * i];
-    job->kernels->quantise (rest, n_in, depth, pair + depth,
-        scales + 2 * i + 1);
-  }
+  for (guint i = 0; i < n; i++)
+    job->kernels->quantise (job->x + (first + i) * job->ldx,
+        job->weight->n_in, depth, q + (gsize) 2 * i * depth, scales + i);
 }
 
 /* Items are blocks of rows: each is quantised and used while it is warm. */
@@ -85,17 +74,15 @@ run_blocks (gpointer data, guint begin, guint end, guint thread)
 {
   Job *job = data;
   guint8 *q = job->q + (gsize) thread * 2 * BLOCK_ROWS * job->weight->depth;
-  float *scales = job->q_scales + thread * 2 * BLOCK_ROWS;
-  float *rest = job->rest + (gsize) thread * job->weight->n_in;
-  float partial[ASR_PAIR_PANELS * ASR_PANEL];
+  float *scales = job->q_scales + thread * BLOCK_ROWS;
 
   for (guint block = begin; block < end; block++) {
     guint first = block * BLOCK_ROWS;
     guint n = MIN (BLOCK_ROWS, job->n_rows - first);
-    AsrProduct product = { q, scales, 2 * n, job->weight,
-      offset_epilogue (job->finish, first), partial };
+    AsrProduct product = { q, scales, n, job->weight,
+      offset_epilogue (job->finish, first) };
 
-    quantise_rows (job, first, n, q, scales, rest);
+    quantise_rows (job, first, n, q, scales);
     job->kernels->product (&product, 0, job->weight->n_panels);
   }
 }
@@ -105,9 +92,8 @@ static void
 run_panels (gpointer data, guint begin, guint end, guint thread)
 {
   Job *job = data;
-  float partial[ASR_PAIR_PANELS * ASR_PANEL];
-  AsrProduct product = { job->q, job->q_scales, 2 * job->n_rows, job->weight,
-    *job->finish, partial };
+  AsrProduct product
+      = { job->q, job->q_scales, job->n_rows, job->weight, *job->finish };
 
   job->kernels->product (&product, begin, end);
 }
@@ -118,23 +104,21 @@ run_i8 (AsrQueue *queue, Job *job)
   AsrThreads *threads = queue->device->threads;
   guint n_threads = asr_threads_get_n (threads);
   guint n_blocks = (job->n_rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
-  gboolean by_block = n_blocks >= 2 * n_threads;
-  gsize n_rows = by_block ? (gsize) n_threads * 2 * BLOCK_ROWS
-                          : (2 * job->n_rows + ASR_ROW_TILE - 1)
-          / ASR_ROW_TILE * ASR_ROW_TILE;
-  gsize n_bytes = n_rows * job->weight->depth;
+  gboolean by_block = n_blocks >= BLOCKS_PER_THREAD * n_threads;
+  gsize n_rows = by_block ? (gsize) n_threads * BLOCK_ROWS : job->n_rows;
+  gsize n_lines = (2 * n_rows + ASR_ROW_TILE - 1) / ASR_ROW_TILE
+      * ASR_ROW_TILE;
+  gsize n_bytes = n_lines * job->weight->depth;
 
-  job->q = asr_cpu_get_scratch (queue, 0, n_bytes
-      + (n_rows + (gsize) n_threads * job->weight->n_in) * sizeof (float));
+  job->q = asr_cpu_get_scratch (queue, 0, n_bytes + n_rows * sizeof (float));
   if (!job->q)
     return;
   job->q_scales = (float *) (job->q + n_bytes);
-  job->rest = job->q_scales + n_rows;
   if (by_block) {
     asr_threads_run (threads, n_blocks, 1, run_blocks, job);
     return;
   }
-  quantise_rows (job, 0, job->n_rows, job->q, job->q_scales, job->rest);
+  quantise_rows (job, 0, job->n_rows, job->q, job->q_scales);
   asr_threads_run (threads, job->weight->n_panels, PANELS_PER_PIECE,
       run_panels, job);
 }

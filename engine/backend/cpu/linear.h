@@ -6,7 +6,8 @@
  *
  * int8: weights and activations are symmetric, one scale for each row of
  * either, so that a product is an exact integer times two scales whatever the
- * tier. Weights lie in panels of 16 output rows,
+ * tier. Weights have 8 bits, activations twice 8: single bytes of these cost a
+ * tenth more word errors. Weights lie in panels of 16 output rows,
  * [n_panels, n_in / 4, 16, 4]: 64 contiguous bytes hold four inputs of 16
  * outputs, and 16 such lines are one AMX tile. One copy serves one row as
  * well as many, and a panel is one stream of memory.
@@ -20,7 +21,7 @@ G_BEGIN_DECLS
 
 #define ASR_PANEL 16   /* output rows side by side */
 #define ASR_DEPTH 64   /* inputs are padded with zeros to a multiple */
-#define ASR_ROW_TILE 16 /* quantised rows have room for a multiple */
+#define ASR_ROW_TILE 16 /* lines of quantised rows, two to a row */
 
 struct _AsrWeight {
   AsrWeightUse use;
@@ -56,24 +57,23 @@ typedef struct {
   guint n_out;
 } AsrEpilogue;
 
-/* Panels that a kernel has in work at once. */
-#define ASR_PAIR_PANELS 4
+/* The second of a pair of quantised rows counts this much of the first: what
+ * rounding leaves is half a step at most, 127 of these. */
+#define ASR_REST_STEP (1.0f / 254.0f)
 
-/* A product of quantised rows. */
+/* A product of quantised rows. Each row of x is a pair: what 8 bits hold of
+ * it, and 8 bits of what they leave. */
 typedef struct {
-  const guint8 *x;       /* [n_rows, depth] s8, or u8 where shifted; with
-                          * room for a multiple of ASR_ROW_TILE rows */
-  const float *x_scales; /* [n_rows]: value = x * scale */
+  const guint8 *x;       /* [n_rows, 2, depth] s8, or u8 where shifted; with
+                          * room for a multiple of ASR_ROW_TILE lines */
+  const float *x_scales; /* [n_rows]: value = (x[0] + x[1] / 254) * scale */
   guint n_rows;
   const AsrWeight *weight;
   AsrEpilogue finish;
-  float *partial;        /* NULL, or [ASR_PAIR_PANELS, 16] of this thread:
-                          * rows come in pairs, what 8 bits hold of a row and
-                          * what they leave; each pair is one row of y */
 } AsrProduct;
 
 typedef struct _AsrLinearKernels {
-  /* x [n] f32 to q [depth] and its scale; padded as if with zeros. */
+  /* x [n] f32 to q [2, depth] and its scale; padded as if with zeros. */
   void (*quantise) (const float *x, guint n, guint depth, guint8 *q,
       float *scale);
   /* Output rows of panels [begin, end), for all rows of the product. */
@@ -85,7 +85,6 @@ typedef struct _AsrLinearKernels {
   /* The epilogue alone. @sums: [n_rows, n_out], may be y */
   void (*finish) (const float *sums, const AsrEpilogue *finish,
       guint n_rows);
-  guint8 zero;           /* what quantise makes of 0: 0x80 where shifted */
 } AsrLinearKernels;
 
 extern const AsrLinearKernels asr_linear_kernels_c;

@@ -7,8 +7,9 @@
  */
 #include "engine/backend/cpu/linear_vnni.h"
 
-#define FEW_ROWS 8
-#define TILE_ROWS 16
+#define FEW_ROWS 4
+#define TILE_ROWS 16 /* lines: 8 pairs */
+#define TILE_PAIRS (TILE_ROWS / 2)
 #define TILE_BYTES 64
 #define PANELS 2 /* of sums side by side */
 
@@ -34,7 +35,7 @@ load_config (void)
   _tile_loadconfig (&config);
 }
 
-/* Sums of 32 rows (or the first 16 of them) by two panels (or one). */
+/* Sums of 32 lines (or the first 16 of them) by two panels (or one). */
 typedef gint32 Sums[2][PANELS][TILE_ROWS][ASR_PANEL];
 
 ALWAYS_INLINE void
@@ -79,7 +80,7 @@ multiply_tiles (const guint8 *x, gsize ldx, const gint8 *w, gsize panel_bytes,
   _tile_stored (3, sums[1][1], TILE_BYTES);
 }
 
-/* A panel's sums of up to 16 rows. What does not change with the row is
+/* A panel's sums of up to 8 pairs. What does not change with the row is
  * loaded once; @gelu and @residual are constants. */
 ALWAYS_INLINE void
 finish_whole (const AsrProduct *p, guint row, guint n_rows, guint panel,
@@ -93,9 +94,12 @@ finish_whole (const AsrProduct *p, guint row, guint n_rows, guint panel,
   gsize at = (gsize) row * finish->n_out + column;
 
   for (guint i = 0; i < n_rows; i++) {
-    __m512i sum = _mm512_add_epi32 (_mm512_load_si512 (sums[i]), correction);
-    V16 value = (V16) _mm512_cvtepi32_ps (sum)
-            * (scales * p->x_scales[row + i])
+    V16 sum = (V16) _mm512_cvtepi32_ps (_mm512_add_epi32 (
+        _mm512_load_si512 (sums[2 * i]), correction));
+    V16 rest = (V16) _mm512_cvtepi32_ps (_mm512_add_epi32 (
+        _mm512_load_si512 (sums[2 * i + 1]), correction));
+    V16 value
+        = (sum + rest * ASR_REST_STEP) * (scales * p->x_scales[row + i])
         + bias;
 
     if (gelu)
@@ -107,18 +111,19 @@ finish_whole (const AsrProduct *p, guint row, guint n_rows, guint panel,
   }
 }
 
-/* The last panel may be cut, and rows may come in pairs. */
+/* The last panel may be cut. */
 static void
-finish_other (const AsrProduct *p, guint row, guint n_rows, guint panel,
+finish_cut (const AsrProduct *p, guint row, guint n_rows, guint panel,
     gint32 (*sums)[ASR_PANEL])
 {
   const gint32 *corrections = p->weight->corrections + panel * ASR_PANEL;
 
-  for (guint i = 0; i < n_rows; i++) {
+  for (guint i = 0; i < 2 * n_rows; i++) {
     for (guint j = 0; j < ASR_PANEL; j++)
       sums[i][j] += corrections[j];
-    finish_panel (p, row + i, panel, sums[i]);
   }
+  for (guint i = 0; i < n_rows; i++)
+    finish_pair (p, row + i, panel, sums[2 * i], sums[2 * i + 1]);
 }
 
 ALWAYS_INLINE void
@@ -128,8 +133,8 @@ finish_tile (const AsrProduct *p, guint row, guint n_rows, guint panel,
   gboolean gelu = p->finish.activation == ASR_ACTIVATION_GELU;
   gboolean residual = p->finish.residual != NULL;
 
-  if (p->partial || (panel + 1) * ASR_PANEL > p->finish.n_out)
-    finish_other (p, row, n_rows, panel, sums);
+  if ((panel + 1) * ASR_PANEL > p->finish.n_out)
+    finish_cut (p, row, n_rows, panel, sums);
   else if (gelu && residual)
     finish_whole (p, row, n_rows, panel, sums, TRUE, TRUE);
   else if (gelu)
@@ -146,16 +151,17 @@ multiply_block (const AsrProduct *p, guint row, guint panel,
 {
   guint depth = p->weight->depth;
   gsize panel_bytes = (gsize) depth * ASR_PANEL;
-  guint n_rows = MIN (p->n_rows - row, is_tall ? 2 * TILE_ROWS : TILE_ROWS);
+  guint n_rows
+      = MIN (p->n_rows - row, is_tall ? 2 * TILE_PAIRS : TILE_PAIRS);
   _Alignas (64) Sums sums;
 
-  multiply_tiles (p->x + (gsize) row * depth, depth,
+  multiply_tiles (p->x + (gsize) 2 * row * depth, depth,
       p->weight->i8 + panel * panel_bytes, panel_bytes, depth, is_tall,
       is_wide, sums);
-  for (guint i = 0; i < n_rows; i += TILE_ROWS) {
+  for (guint i = 0; i < n_rows; i += TILE_PAIRS) {
     for (guint j = 0; j < (is_wide ? PANELS : 1); j++)
-      finish_tile (p, row + i, MIN (TILE_ROWS, n_rows - i), panel + j,
-          sums[i / TILE_ROWS][j]);
+      finish_tile (p, row + i, MIN (TILE_PAIRS, n_rows - i), panel + j,
+          sums[i / TILE_PAIRS][j]);
   }
 }
 
@@ -164,7 +170,7 @@ multiply_rows (const AsrProduct *p, guint panel, gboolean is_wide)
 {
   guint row = 0;
 
-  for (; row + TILE_ROWS < p->n_rows; row += 2 * TILE_ROWS) {
+  for (; row + TILE_PAIRS < p->n_rows; row += 2 * TILE_PAIRS) {
     if (is_wide)
       multiply_block (p, row, panel, TRUE, TRUE);
     else
@@ -196,4 +202,4 @@ product (const AsrProduct *p, guint begin, guint end)
 }
 
 const AsrLinearKernels asr_linear_kernels_amx
-    = { quantise_shifted, product, product_f32, finish_rows, 0x80 };
+    = { quantise_shifted, product, product_f32, finish_rows };

@@ -23,23 +23,23 @@ add_products (__m256i sum, __m256i x, __m256i w)
       _mm256_madd_epi16 (pairs, _mm256_set1_epi16 (1)));
 }
 
-/* @n_rows is a constant of at most 4. */
+/* @n_rows is a constant of at most 2. */
 ALWAYS_INLINE void
 multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
 {
   guint depth = p->weight->depth;
-  const guint8 *x = p->x + (gsize) row * depth;
+  const guint8 *x = p->x + (gsize) 2 * row * depth;
   const gint8 *w = p->weight->i8 + (gsize) panel * depth * ASR_PANEL;
   __m256i sums[4][2];
 
-  for (guint i = 0; i < n_rows; i++)
+  for (guint i = 0; i < 2 * n_rows; i++)
     sums[i][0] = sums[i][1] = _mm256_setzero_si256 ();
   for (guint k = 0; k < depth; k += 4) {
     const __m256i *line = (const __m256i *) (w + (gsize) k * ASR_PANEL);
     __m256i low = _mm256_load_si256 (line);
     __m256i high = _mm256_load_si256 (line + 1);
 
-    for (guint i = 0; i < n_rows; i++) {
+    for (guint i = 0; i < 2 * n_rows; i++) {
       gint32 four;
       __m256i spread;
 
@@ -50,11 +50,13 @@ multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
     }
   }
   for (guint i = 0; i < n_rows; i++) {
-    gint32 out[ASR_PANEL];
+    gint32 out[2][ASR_PANEL];
 
-    _mm256_storeu_si256 ((__m256i *) out, sums[i][0]);
-    _mm256_storeu_si256 ((__m256i *) (out + 8), sums[i][1]);
-    finish_panel (p, row + i, panel, out);
+    for (guint j = 0; j < 2; j++) {
+      _mm256_storeu_si256 ((__m256i *) out[j], sums[2 * i + j][0]);
+      _mm256_storeu_si256 ((__m256i *) (out[j] + 8), sums[2 * i + j][1]);
+    }
+    finish_pair (p, row + i, panel, out[0], out[1]);
   }
 }
 
@@ -64,8 +66,6 @@ product (const AsrProduct *p, guint begin, guint end)
   for (guint panel = begin; panel < end; panel++) {
     guint row = 0;
 
-    for (; row + 4 <= p->n_rows; row += 4)
-      multiply_block (p, row, 4, panel);
     for (; row + 2 <= p->n_rows; row += 2)
       multiply_block (p, row, 2, panel);
     if (row < p->n_rows)
@@ -74,4 +74,4 @@ product (const AsrProduct *p, guint begin, guint end)
 }
 
 const AsrLinearKernels asr_linear_kernels_avx2
-    = { quantise, product, product_f32, finish_rows, 0 };
+    = { quantise, product, product_f32, finish_rows };

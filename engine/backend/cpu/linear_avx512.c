@@ -6,7 +6,7 @@
  */
 #include "engine/backend/cpu/linear_common.h"
 
-#define MAX_ROWS 8
+#define MAX_ROWS 4
 
 static void
 quantise (const float *x, guint n, guint depth, guint8 *q, float *scale)
@@ -19,20 +19,20 @@ ALWAYS_INLINE void
 multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
 {
   guint depth = p->weight->depth;
-  const guint8 *x = p->x + (gsize) row * depth;
+  const guint8 *x = p->x + (gsize) 2 * row * depth;
   const gint8 *w = p->weight->i8 + (gsize) panel * depth * ASR_PANEL;
   const __m512i zero = _mm512_setzero_si512 ();
   const __m512i ones = _mm512_set1_epi16 (1);
-  __m512i sums[MAX_ROWS];
+  __m512i sums[2 * MAX_ROWS];
 
-  for (guint i = 0; i < n_rows; i++)
+  for (guint i = 0; i < 2 * n_rows; i++)
     sums[i] = zero;
   for (guint k = 0; k < depth; k += 4) {
     __m512i line = _mm512_load_si512 (w + (gsize) k * ASR_PANEL);
     __mmask64 is_negative = _mm512_movepi8_mask (line);
     __m512i magnitude = _mm512_abs_epi8 (line);
 
-    for (guint i = 0; i < n_rows; i++) {
+    for (guint i = 0; i < 2 * n_rows; i++) {
       gint32 four;
       __m512i spread, pairs;
 
@@ -44,10 +44,11 @@ multiply_block (const AsrProduct *p, guint row, guint n_rows, guint panel)
     }
   }
   for (guint i = 0; i < n_rows; i++) {
-    gint32 out[ASR_PANEL];
+    gint32 out[2][ASR_PANEL];
 
-    _mm512_storeu_si512 (out, sums[i]);
-    finish_panel (p, row + i, panel, out);
+    _mm512_storeu_si512 (out[0], sums[2 * i]);
+    _mm512_storeu_si512 (out[1], sums[2 * i + 1]);
+    finish_pair (p, row + i, panel, out[0], out[1]);
   }
 }
 
@@ -59,12 +60,10 @@ product (const AsrProduct *p, guint begin, guint end)
 
     for (; row + MAX_ROWS <= p->n_rows; row += MAX_ROWS)
       multiply_block (p, row, MAX_ROWS, panel);
-    for (; row + 2 <= p->n_rows; row += 2)
-      multiply_block (p, row, 2, panel);
-    if (row < p->n_rows)
+    for (; row < p->n_rows; row++)
       multiply_block (p, row, 1, panel);
   }
 }
 
 const AsrLinearKernels asr_linear_kernels_avx512
-    = { quantise, product, product_f32, finish_rows, 0 };
+    = { quantise, product, product_f32, finish_rows };

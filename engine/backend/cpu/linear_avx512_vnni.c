@@ -12,4 +12,4 @@ product (const AsrProduct *p, guint begin, guint end)
 }
 
 const AsrLinearKernels asr_linear_kernels_avx512_vnni
-    = { quantise_shifted, product, product_f32, finish_rows, 0x80 };
+    = { quantise_shifted, product, product_f32, finish_rows };

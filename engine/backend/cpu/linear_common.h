@@ -107,30 +107,20 @@ finish_16 (const AsrEpilogue *finish, guint row, guint column, V16 sum)
   memcpy (finish->y + at, out, n * sizeof (float));
 }
 
-/* Sums of a panel's 16 outputs in one row of a product. Kernels come to the
- * rows of a panel in order, and to the second of a pair before they are
- * ASR_PAIR_PANELS further: the first waits for the second. */
+/* A panel's 16 outputs of one row, from the integer sums of its pair. */
 ALWAYS_INLINE void
-finish_panel (const AsrProduct *p, guint row, guint panel,
-    const gint32 *sums)
+finish_pair (const AsrProduct *p, guint row, guint panel, const gint32 *sums,
+    const gint32 *rest_sums)
 {
-  V16i integers;
-  V16 scales = load_16 (p->weight->scales + panel * ASR_PANEL), value;
+  V16 scales = load_16 (p->weight->scales + panel * ASR_PANEL);
+  V16i integers, rest;
 
   memcpy (&integers, sums, sizeof integers);
-  value = __builtin_convertvector (integers, V16)
-      * (scales * p->x_scales[row]);
-  if (p->partial) {
-    float *first = p->partial + panel % ASR_PAIR_PANELS * ASR_PANEL;
-
-    if (row % 2 == 0) {
-      store_16 (first, value);
-      return;
-    }
-    value += load_16 (first);
-    row /= 2;
-  }
-  finish_16 (&p->finish, row, panel * ASR_PANEL, value);
+  memcpy (&rest, rest_sums, sizeof rest);
+  finish_16 (&p->finish, row, panel * ASR_PANEL,
+      (__builtin_convertvector (integers, V16)
+          + __builtin_convertvector (rest, V16) * ASR_REST_STEP)
+          * (scales * p->x_scales[row]));
 }
 
 static void
@@ -200,18 +190,23 @@ quantise_row (const float *x, guint n, guint depth, guint8 *q, float *scale,
 {
   float greatest = find_greatest (x, n);
   float inverse = greatest > 0.0f ? 127.0f / greatest : 0.0f;
-  guint i = 0;
 
-  for (; i + LANES <= n; i += LANES) {
-    V16b bytes = __builtin_convertvector (
-        round_16 (load_16 (x + i) * inverse), V16b);
+  for (guint i = 0; i < depth; i += LANES) {
+    V16 v = { 0 };
+    V16i steps, rest;
+    V16b bytes;
 
-    bytes ^= flip;
+    if (i < n)
+      memcpy (&v, x + i, MIN (LANES, n - i) * sizeof (float));
+    v *= inverse;
+    steps = round_16 (v);
+    rest = round_16 (
+        (v - __builtin_convertvector (steps, V16)) / ASR_REST_STEP);
+    bytes = __builtin_convertvector (steps, V16b) ^ flip;
     memcpy (q + i, &bytes, sizeof bytes);
+    bytes = __builtin_convertvector (rest, V16b) ^ flip;
+    memcpy (q + depth + i, &bytes, sizeof bytes);
   }
-  for (; i < n; i++)
-    q[i] = (guint8) lrintf (x[i] * inverse) ^ flip;
-  memset (q + n, flip, depth - n);
   *scale = greatest / 127.0f;
 }
 

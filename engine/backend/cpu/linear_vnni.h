@@ -18,14 +18,14 @@ quantise_shifted (const float *x, guint n, guint depth, guint8 *q,
   quantise_row (x, n, depth, q, scale, 0x80);
 }
 
-/* @n_rows by @n_panels sums in registers; both are constants. */
+/* Pairs of @n_rows by @n_panels sums in registers; both are constants. */
 ALWAYS_INLINE void
 vnni_block (const AsrProduct *p, guint row, guint n_rows, guint panel,
     guint n_panels)
 {
   guint depth = p->weight->depth;
   gsize stride = (gsize) depth * ASR_PANEL;
-  const guint8 *x = p->x + (gsize) row * depth;
+  const guint8 *x = p->x + (gsize) 2 * row * depth;
   const gint8 *w = p->weight->i8 + panel * stride;
   __m512i sums[6][4];
 
@@ -33,7 +33,7 @@ vnni_block (const AsrProduct *p, guint row, guint n_rows, guint panel,
     __m512i start = _mm512_loadu_si512 (
         p->weight->corrections + (panel + j) * ASR_PANEL);
 
-    for (guint i = 0; i < n_rows; i++)
+    for (guint i = 0; i < 2 * n_rows; i++)
       sums[i][j] = start;
   }
   for (guint k = 0; k < depth; k += 4) {
@@ -42,11 +42,11 @@ vnni_block (const AsrProduct *p, guint row, guint n_rows, guint panel,
     for (guint j = 0; j < n_panels; j++) {
       const gint8 *line = w + j * stride + (gsize) k * ASR_PANEL;
 
-      if (n_rows <= 2)
+      if (n_rows == 1)
         _mm_prefetch ((const char *) line + AHEAD_BYTES, _MM_HINT_T0);
       weights[j] = _mm512_load_si512 (line);
     }
-    for (guint i = 0; i < n_rows; i++) {
+    for (guint i = 0; i < 2 * n_rows; i++) {
       gint32 four;
       __m512i spread;
 
@@ -58,10 +58,11 @@ vnni_block (const AsrProduct *p, guint row, guint n_rows, guint panel,
   }
   for (guint i = 0; i < n_rows; i++) {
     for (guint j = 0; j < n_panels; j++) {
-      gint32 out[ASR_PANEL];
+      gint32 out[2][ASR_PANEL];
 
-      _mm512_storeu_si512 (out, sums[i][j]);
-      finish_panel (p, row + i, panel + j, out);
+      _mm512_storeu_si512 (out[0], sums[2 * i][j]);
+      _mm512_storeu_si512 (out[1], sums[2 * i + 1][j]);
+      finish_pair (p, row + i, panel + j, out[0], out[1]);
     }
   }
 }
@@ -71,11 +72,9 @@ vnni_rows (const AsrProduct *p, guint panel, guint n_panels)
 {
   guint row = 0;
 
-  for (; row + 6 <= p->n_rows; row += 6)
-    vnni_block (p, row, 6, panel, n_panels);
-  for (; row + 2 <= p->n_rows; row += 2)
-    vnni_block (p, row, 2, panel, n_panels);
-  if (row < p->n_rows)
+  for (; row + 3 <= p->n_rows; row += 3)
+    vnni_block (p, row, 3, panel, n_panels);
+  for (; row < p->n_rows; row++)
     vnni_block (p, row, 1, panel, n_panels);
 }
 
