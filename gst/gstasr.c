@@ -13,12 +13,12 @@
  *
  * ## Subtitles of a recording
  * |[
- * gst-launch-1.0 filesrc location=talk.mp4 ! decodebin ! asr granularity=segment ! srtenc ! filesink location=talk.srt
+ * gst-launch-1.0 filesrc location=talk.mp4 ! decodebin ! asr granularity=segment ! identity single-segment=true ! srtenc ! filesink location=talk.srt
  * ]|
  *
  * ## Words on the terminal
  * |[
- * gst-launch-1.0 -q filesrc location=talk.wav ! wavparse ! asr ! fdsink
+ * gst-launch-1.0 -q filesrc location=talk.wav ! wavparse ! asr ! srtenc ! fdsink
  * ]|
  *
  * Text comes when a window of speech is complete, up to 30 seconds after it
@@ -175,7 +175,7 @@ find_model (const char *model)
     model = DEFAULT_MODEL_NAME;
   cached = g_build_filename (g_get_user_data_dir (), "gst-asr", "models",
       model, NULL);
-  if (!strchr (model, G_DIR_SEPARATOR)
+  if (!strchr (model, G_DIR_SEPARATOR) && *model != '.'
       && (g_file_test (cached, G_FILE_TEST_EXISTS)
           || !g_file_test (model, G_FILE_TEST_EXISTS)))
     return g_steal_pointer (&cached);
@@ -272,6 +272,7 @@ static void
 apply_changes (GstAsr *self, AsrStream *stream)
 {
   g_autofree char *language = NULL;
+  g_autoptr (GError) error = NULL;
   guint mask;
 
   GST_OBJECT_LOCK (self);
@@ -279,7 +280,9 @@ apply_changes (GstAsr *self, AsrStream *stream)
   mask = self->skip_copy_mask;
   GST_OBJECT_UNLOCK (self);
   asr_stream_set_skip_copy (stream, mask);
-  asr_stream_set_language (stream, language, NULL);
+  if (!asr_stream_set_language (stream, language, &error))
+    GST_ELEMENT_WARNING (self, LIBRARY, SETTINGS, ("%s", error->message),
+        (NULL));
 }
 
 /* Loads the weights and makes the stream; closes its progress whatever
@@ -332,17 +335,23 @@ load (gpointer data)
   return NULL;
 }
 
+static void warn_of_methods (GstAsr *self, const char *names);
+
 /* READY to PAUSED: the header at once, the weights in a thread. */
 static gboolean
 start_loading (GstAsr *self)
 {
-  g_autofree char *model = NULL, *wish = NULL;
+  g_autofree char *model = NULL, *wish = NULL, *refused = NULL;
   g_autoptr (GError) error = NULL;
 
   GST_OBJECT_LOCK (self);
+  refused = g_steal_pointer (&self->refused_methods);
   wish = g_strdup (self->model ? self->model : DEFAULT_MODEL_NAME);
   model = find_model (self->model);
   GST_OBJECT_UNLOCK (self);
+  /* set before there was a bus to warn on */
+  if (refused)
+    warn_of_methods (self, refused);
   if (!g_file_test (model, G_FILE_TEST_EXISTS)) {
     GST_ELEMENT_ERROR (self, RESOURCE, NOT_FOUND,
         ("There is no model %s. Set \"model\" to a folder, or fetch it: "
@@ -414,17 +423,28 @@ parse_methods (const char *names, guint *mask)
 }
 
 static void
+warn_of_methods (GstAsr *self, const char *names)
+{
+  GST_ELEMENT_WARNING (self, LIBRARY, SETTINGS,
+      ("\"%s\" names a method that there is not; mel, encoder and decoder are "
+       "known. Nothing was changed.", names), (NULL));
+}
+
+static void
 set_skip_copy (GstAsr *self, const char *names)
 {
   guint mask;
 
   if (!parse_methods (names, &mask)) {
-    GST_ELEMENT_WARNING (self, LIBRARY, SETTINGS,
-        ("\"%s\" names a method that there is not; mel, encoder and decoder "
-         "are known. Nothing was changed.", names), (NULL));
+    GST_OBJECT_LOCK (self);
+    g_free (self->refused_methods);
+    self->refused_methods = g_strdup (names);
+    GST_OBJECT_UNLOCK (self);
+    warn_of_methods (self, names);
     return;
   }
   GST_OBJECT_LOCK (self);
+  g_clear_pointer (&self->refused_methods, g_free);
   g_free (self->skip_copy);
   self->skip_copy = g_strdup (names ? names : "");
   self->skip_copy_mask = mask;
@@ -435,22 +455,25 @@ set_skip_copy (GstAsr *self, const char *names)
   g_mutex_unlock (&self->lock);
 }
 
+/* A code that the model does not know leaves the old one. */
 static void
 set_language (GstAsr *self, const char *code)
 {
   g_autoptr (GError) error = NULL;
 
-  GST_OBJECT_LOCK (self);
-  g_free (self->language_code);
-  self->language_code = g_strdup (code ? code : DEFAULT_LANGUAGE_CODE);
-  GST_OBJECT_UNLOCK (self);
   g_mutex_lock (&self->lock);
   if (self->stream)
     asr_stream_set_language (self->stream, code, &error);
   g_mutex_unlock (&self->lock);
-  if (error)
+  if (error) {
     GST_ELEMENT_WARNING (self, LIBRARY, SETTINGS, ("%s", error->message),
         (NULL));
+    return;
+  }
+  GST_OBJECT_LOCK (self);
+  g_free (self->language_code);
+  self->language_code = g_strdup (code ? code : DEFAULT_LANGUAGE_CODE);
+  GST_OBJECT_UNLOCK (self);
 }
 
 static void
@@ -636,6 +659,7 @@ gst_asr_finalize (GObject *object)
   g_free (self->language_code);
   g_free (self->prompt);
   g_free (self->skip_copy);
+  g_free (self->refused_methods);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   G_OBJECT_CLASS (gst_asr_parent_class)->finalize (object);
@@ -689,7 +713,7 @@ install_properties (GObjectClass *klass)
           READY_FLAGS));
   g_object_class_install_property (klass, PROP_THREADS,
       g_param_spec_uint ("threads", "Threads",
-          "Threads that compute on the CPU; 0: one for each core", 0, 1024,
+          "Threads that compute on the CPU; 0: one for each core", 0, 256,
           DEFAULT_THREADS, READY_FLAGS));
   g_object_class_install_property (klass, PROP_LANGUAGE_CODE,
       g_param_spec_string ("language-code", "Language code",

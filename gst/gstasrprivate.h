@@ -44,6 +44,7 @@ struct _GstAsr {
   char *prompt;
   gboolean vad;
   char *skip_copy;
+  char *refused_methods;     /* set without a bus to warn on */
   guint skip_copy_mask;
 
   /* state, guarded by lock */

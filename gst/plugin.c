@@ -12,4 +12,4 @@ plugin_init (GstPlugin *plugin)
 
 GST_PLUGIN_DEFINE (GST_VERSION_MAJOR, GST_VERSION_MINOR, asr,
     "Speech to timed text", plugin_init, PACKAGE_VERSION, "MIT/X11",
-    "gst-asr", "https://gst-asr.example/")
+    "gst-asr", "unknown")

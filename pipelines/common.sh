@@ -16,3 +16,10 @@ find_demuxer() {
     *) die "$1 is neither MP4 nor Matroska; transcribe makes subtitles of anything" ;;
   esac
 }
+# Refuses what the recipes can't take. $1 IN, $2 OUT
+check_files() {
+  [ -f "$1" ] || die "there is no file $1"
+  [ "$(realpath "$1")" != "$(realpath -m "$2")" ] || die "OUT would overwrite IN: name another file"
+  gst-launch-1.0 -q filesrc location="$1" ! decodebin expose-all-streams=false caps=audio/x-raw ! \
+    fakesink num-buffers=1 >/dev/null 2>&1 || die "there is no audio in $1 that can be decoded here"
+}

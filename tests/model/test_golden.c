@@ -255,7 +255,9 @@ check_round_trip (Fixture *f, const float *samples, guint n_samples)
   g_assert_true (asr_model_encode (f->model, &row, 1, NULL, NULL, &error));
   asr_model_read_output (f->model, ASR_METHOD_ENCODER, 1, copied, &error);
   g_assert_no_error (error);
-  g_assert_cmpmem (kept, 1500 * 4, copied, 1500 * 4);
+  /* not to the bit: a GPU's sums may come in another order */
+  for (guint i = 0; i < 1500 * asr_model_get_info (f->model)->d_model; i++)
+    g_assert_cmpfloat_with_epsilon (kept[i], copied[i], 1e-4);
   g_assert_cmpuint (costs[ASR_METHOD_ENCODER].to_host_bytes, ==,
       asr_model_get_slot_bytes (f->model, ASR_METHOD_ENCODER));
   g_assert_cmpuint (costs[ASR_METHOD_MEL].to_host_bytes, ==, 80 * 3000 * 4);
