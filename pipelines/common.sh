@@ -8,7 +8,8 @@ export GST_PLUGIN_PATH=$root/build/gst${GST_PLUGIN_PATH:+:$GST_PLUGIN_PATH}
 # that hold 40 s, before anything is decoded.
 long_queue="queue max-size-time=40000000000 max-size-buffers=0 max-size-bytes=0"
 # The demuxer for a file, which hands out compressed streams: queues of 40 s
-# stand before the decoders.
+# stand before the decoders. The muxer's pads are all there from the start: one
+# that came late would find the header written.
 find_demuxer() {
   case $(gst-typefind-1.0 "$1" 2>/dev/null) in
     *video/quicktime*) echo qtdemux ;;
