@@ -87,11 +87,12 @@ find_scores (const AsrAttentionParams *p, AsrCacheAttention *cache)
 
 void
 asr_cuda_attend (AsrQueue *queue, const AsrAttentionParams *params,
-    const AsrRow *rows, gboolean appends)
+    const AsrRow *rows, gboolean appends, gboolean is_early)
 {
   AsrCacheAttention cache = {
     .is_self = params->kind == ASR_ATTENTION_SELF,
     .appends = appends,
+    .is_early = is_early,
     .n_rows = params->n_rows,
     .n_heads = params->n_heads,
     .qkv = params->qkv,
@@ -140,5 +141,5 @@ asr_cuda_op_attention (AsrQueue *queue, const AsrAttentionParams *params)
       params->n_rows * sizeof (AsrRow));
   if (rows)
     asr_cuda_attend (queue, params, rows,
-        asr_cuda_rows_follow (params->rows, params->n_rows));
+        asr_cuda_rows_follow (params->rows, params->n_rows), FALSE);
 }

@@ -201,9 +201,9 @@ void asr_cuda_linear (AsrQueue *queue, const AsrLinearParams *params,
  * with positions that follow each other. */
 gboolean asr_cuda_rows_follow (const AsrRow *rows, guint n_rows);
 
-/* SELF and CROSS; @rows: device */
+/* SELF and CROSS; @rows: device; @is_early: see AsrCacheAttention */
 void asr_cuda_attend (AsrQueue *queue, const AsrAttentionParams *params,
-    const AsrRow *rows, gboolean appends);
+    const AsrRow *rows, gboolean appends, gboolean is_early);
 
 /* @choices: device; @records: pinned, or NULL: those of @input */
 void asr_cuda_choose_from (AsrQueue *queue, const AsrChooseParams *params,

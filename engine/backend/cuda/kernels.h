@@ -74,7 +74,7 @@ cudaError_t asr_cuda_norm (const AsrLaunch *launch, guint n_rows, guint d,
 /* A product for at most ASR_CUDA_MAX_ROWS rows of halfs that reads the
  * weights once, with the norm before it and the residual after it. */
 typedef struct {
-  guint n_rows, n_in, n_out; /* n_in: a multiple of 32 */
+  guint n_rows, n_in, n_out; /* n_out: even, unless y is f32 */
   const void *x;          /* half [n_rows, n_in] */
   const guint32 *gather;  /* (nullable): rows of x to take */
   const float *gamma;     /* (nullable): norm of x, [n_in] */
@@ -87,6 +87,8 @@ typedef struct {
   void *y;                /* [n_rows, n_out] */
 } AsrRowsLinear;
 
+/* Whether there is a kernel for rows of @n_in. */
+gboolean asr_cuda_rows_linear_fits (guint n_in, gboolean has_norm);
 cudaError_t asr_cuda_rows_linear (const AsrLaunch *launch,
     const AsrRowsLinear *params);
 
@@ -136,6 +138,9 @@ typedef struct {
                           * the pool; else they are in the pool already.
                           * Needs n_rows <= ASR_CUDA_MAX_ROWS, and positions
                           * of a slot's rows without a gap */
+  gboolean is_early;     /* rows, states and what is in the pool were written
+                          * at least two kernels ahead: they are read before
+                          * the one ahead has ended */
   guint n_rows, n_heads;
   const void *qkv;       /* act [n_rows, 3d] (SELF) or [n_rows, d] */
   const AsrRow *rows;
@@ -160,7 +165,7 @@ cudaError_t asr_cuda_attention_cache (const AsrLaunch *launch,
 /* ---- choose.cu ---- */
 
 /* Each choice's logits are reduced in pieces by several blocks. */
-#define ASR_CUDA_CHOICE_PIECES 16
+#define ASR_CUDA_CHOICE_PIECES 64
 #define ASR_CUDA_CHOICE_SIZE 12
 
 typedef struct {

@@ -8,9 +8,6 @@
 #include "engine/backend/cuda/cuda.h"
 #include <string.h>
 
-/* The inner dimension of our kernel is a multiple of this. */
-#define ROWS_GRAIN 32
-
 static void *
 get_row (const AsrQueue *queue, const void *rows, gsize index, gsize n_row,
     gboolean is_f32)
@@ -106,9 +103,16 @@ asr_cuda_linear (AsrQueue *queue, const AsrLinearParams *params,
   if (!check_linear (queue, params))
     return;
   /* cuBLASLt wants rows of logits aligned, and a vocabulary is odd */
-  if (!is_f32 && p.n_in % ROWS_GRAIN == 0
-      && (p.n_rows <= ASR_CUDA_MAX_ROWS || p.y_is_f32)) {
+  if (!is_f32 && asr_cuda_rows_linear_fits (p.n_in, norm != NULL)
+      && (p.y_is_f32 || (p.n_rows <= ASR_CUDA_MAX_ROWS && p.n_out % 2 == 0))
+      && !(p.y_is_f32 && p.residual)) {
     run_few_rows (queue, &p, norm, gather);
+    return;
+  }
+  if (p.y_is_f32 && !is_f32) {
+    asr_cuda_fail (queue, g_error_new (ASR_ERROR, ASR_ERROR_UNSUPPORTED,
+        "linear: %u values in f16 to %u in f32%s", p.n_in, p.n_out,
+        p.residual ? ", with a residual" : ""));
     return;
   }
   if (p.n_out % 8 != 0 && p.activation == ASR_ACTIVATION_GELU) {

@@ -93,7 +93,8 @@ attend (const Step *step, AsrAttentionKind kind, guint layer)
   };
 
   if (!step->queue->error)
-    asr_cuda_attend (step->queue, &attention, step->rows, step->appends);
+    asr_cuda_attend (step->queue, &attention, step->rows, step->appends,
+        TRUE);
 }
 
 static void

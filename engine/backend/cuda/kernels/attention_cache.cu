@@ -11,7 +11,7 @@
 #define HEAD ASR_HEAD_SIZE
 #define THREADS 256
 #define GROUPS (THREADS / 8)
-#define AHEAD 3 /* keys of a group in flight */
+#define AHEAD 4 /* keys of a group in flight */
 
 /* Keys [begin, end) that a block sees. */
 struct Keys {
@@ -25,12 +25,23 @@ template <typename T> struct Heads {
   size_t stride;      /* of new_k and new_v */
 };
 
+static __device__ __forceinline__ AsrRow
+get_row (const AsrCacheAttention &p, unsigned r)
+{
+  const int *from = reinterpret_cast<const int *> (p.rows + r);
+  int slots = __ldcg (from + 2);
+
+  static_assert (sizeof (AsrRow) == 12, "three words");
+  return { __ldcg (from), (unsigned) __ldcg (from + 1),
+    (guint16) (slots & 0xffff), (guint16) (slots >> 16 & 0xffff) };
+}
+
 /* Finished slots may stand behind the end. */
 static __device__ __forceinline__ unsigned
 get_position (const AsrCacheAttention &p, const AsrRow &row)
 {
   unsigned position = row.token == ASR_TOKEN_CHOSEN
-      ? p.states[row.text_slot].position
+      ? __ldcg (&p.states[row.text_slot].position)
       : row.position;
 
   return min (position, p.pool.n_ctx - 1);
@@ -52,7 +63,7 @@ find_first (const AsrCacheAttention &p, unsigned r)
 {
   unsigned lane = threadIdx.x % 32;
   bool is_other = lane < r
-      && p.rows[lane].text_slot != p.rows[r].text_slot;
+      && get_row (p, lane).text_slot != get_row (p, r).text_slot;
   unsigned others = __ballot_sync (ALL_LANES, is_other);
 
   return others == 0 ? 0 : 32 - __clz ((int) others);
@@ -79,63 +90,78 @@ merge (State &a, const float o[8], float top, float sum)
     a.o[j] = a.o[j] * mine + o[j] * other;
 }
 
+/* What a group has in flight. */
+template <typename T> struct Batch {
+  Eight<T> k[AHEAD], v[AHEAD];
+};
+
+/* Keys first + group, and on in steps of GROUPS; behind the end the last. */
 template <typename T>
-static __device__ void
-walk_keys (const Heads<T> &heads, const Keys &keys, const float q[8],
-    float *scores, State &state)
+static __device__ __forceinline__ void
+fetch_batch (const Heads<T> &heads, const Keys &keys, unsigned first,
+    Batch<T> &batch)
 {
   unsigned group = threadIdx.x / 8, part = threadIdx.x % 8;
 
-  for (unsigned first = keys.begin; first < keys.end;
-       first += AHEAD * GROUPS) {
-    float k[AHEAD][8], v[AHEAD][8], score[AHEAD];
-    float greatest = state.top;
+#pragma unroll
+  for (int i = 0; i < AHEAD; i++) {
+    unsigned key = min (first + i * GROUPS + group, keys.end - 1);
+    bool is_new = key >= keys.first_new;
+    size_t old_place = (size_t) key * HEAD + 8 * part;
+    size_t new_place = (size_t) (key - keys.first_new) * heads.stride
+        + 8 * part;
+
+    fetch8 (is_new ? heads.new_k + new_place : heads.k + old_place,
+        batch.k[i]);
+    fetch8 (is_new ? heads.new_v + new_place : heads.v + old_place,
+        batch.v[i]);
+  }
+}
+
+template <typename T>
+static __device__ __forceinline__ void
+take_batch (const Batch<T> &batch, const Keys &keys, unsigned first,
+    const float q[8], float *scores, State &state)
+{
+  unsigned group = threadIdx.x / 8, part = threadIdx.x % 8;
+  float score[AHEAD], greatest = state.top;
 
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      unsigned key = min (first + i * GROUPS + group, keys.end - 1);
-      bool is_new = key >= keys.first_new;
-      size_t old_place = (size_t) key * HEAD + 8 * part;
-      size_t new_place = (size_t) (key - keys.first_new) * heads.stride
-          + 8 * part;
+  for (int i = 0; i < AHEAD; i++) {
+    unsigned key = first + i * GROUPS + group;
+    float k[8];
 
-      load8 (is_new ? heads.new_k + new_place : heads.k + old_place, k[i]);
-      load8 (is_new ? heads.new_v + new_place : heads.v + old_place, v[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      unsigned key = first + i * GROUPS + group;
-
-      score[i] = 0;
-#pragma unroll
-      for (int j = 0; j < 8; j++)
-        score[i] += q[j] * k[i][j];
-#pragma unroll
-      for (int bit = 4; bit > 0; bit >>= 1)
-        score[i] += __shfl_xor_sync (ALL_LANES, score[i], bit);
-      score[i] = key < keys.end ? score[i] * 0.125f : -INFINITY;
-      if (scores != NULL && part == 0 && key < keys.end)
-        scores[key] = score[i];
-      greatest = fmaxf (greatest, score[i]);
-    }
-    if (greatest == -INFINITY)
-      continue;
-    float shrink = expf (state.top - greatest);
-
-    state.top = greatest;
-    state.sum *= shrink;
+    unpack8 (batch.k[i], k);
+    score[i] = 0;
 #pragma unroll
     for (int j = 0; j < 8; j++)
-      state.o[j] *= shrink;
+      score[i] += q[j] * k[j];
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      float e = expf (score[i] - greatest);
+    for (int bit = 4; bit > 0; bit >>= 1)
+      score[i] += __shfl_xor_sync (ALL_LANES, score[i], bit);
+    score[i] = key < keys.end ? score[i] * 0.125f : -INFINITY;
+    if (scores != NULL && part == 0 && key < keys.end)
+      scores[key] = score[i];
+    greatest = fmaxf (greatest, score[i]);
+  }
+  if (greatest == -INFINITY)
+    return;
+  float shrink = expf (state.top - greatest);
 
-      state.sum += e;
+  state.top = greatest;
+  state.sum *= shrink;
 #pragma unroll
-      for (int j = 0; j < 8; j++)
-        state.o[j] += e * v[i][j];
-    }
+  for (int j = 0; j < 8; j++)
+    state.o[j] *= shrink;
+#pragma unroll
+  for (int i = 0; i < AHEAD; i++) {
+    float e = expf (score[i] - greatest), v[8];
+
+    unpack8 (batch.v[i], v);
+    state.sum += e;
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+      state.o[j] += e * v[j];
   }
 }
 
@@ -227,46 +253,65 @@ merge_parts (const AsrCacheAttention &p, unsigned item, float out[2],
   store (y + lane + 32, b / total);
 }
 
+/* Where row @row finds its keys; K and V of this row go into the pool. */
+template <typename T>
+static __device__ __forceinline__ void
+locate_self (const AsrCacheAttention &p, unsigned r, unsigned position,
+    const T *qkv, Heads<T> &heads, Keys &keys)
+{
+  size_t d = p.n_heads * HEAD;
+
+  keys = { 0, position + 1, position + 1 };
+  if (!p.appends)
+    return;
+  unsigned first = find_first (p, r);
+
+  keys.first_new = position - min (r - first, position);
+  heads.stride = 3 * d;
+  heads.new_k = qkv + first * heads.stride + d;
+  heads.new_v = heads.new_k + d;
+}
+
+template <typename T>
+static __device__ __forceinline__ void
+append_row (const AsrCacheAttention &p, unsigned r, unsigned position,
+    const T *qkv, const Heads<T> &heads)
+{
+  unsigned i = threadIdx.x % HEAD, d = p.n_heads * HEAD;
+  T *to = threadIdx.x < HEAD ? heads.k : heads.v;
+
+  if (threadIdx.x < 2 * HEAD)
+    to[(size_t) position * HEAD + i]
+        = qkv[(size_t) r * 3 * d + (threadIdx.x < HEAD ? d : 2 * d) + i];
+}
+
+/* @p.rows, states and the pool's older keys were written at least two kernels
+ * ahead, unless these rows' keys went to the pool right before. */
 template <typename T>
 static __global__ void
 __launch_bounds__ (THREADS)
 attend_rows (const __grid_constant__ AsrCacheAttention p)
 {
   unsigned head = blockIdx.y, r = blockIdx.z, d = p.n_heads * HEAD;
-  unsigned part = threadIdx.x % 8;
-  size_t stride = p.is_self ? 3 * d : d;
-  Heads<T> heads = {};
-  Keys keys;
+  unsigned position = 0;
+  const T *qkv = static_cast<const T *> (p.qkv) + head * HEAD;
+  T *y = static_cast<T *> (p.y) + (size_t) r * d + head * HEAD;
+  bool is_early = p.is_early && (!p.is_self || p.appends);
   float q[8], *scores = NULL, out[2], top, sum;
   State state = { {}, -INFINITY, 0 };
+  Heads<T> heads = {};
+  Batch<T> batch;
+  Keys keys, early;
 
-  release_successor ();
-  wait_for_predecessor ();
-  const T *qkv = static_cast<const T *> (p.qkv) + head * HEAD;
-  AsrRow row = p.rows[r];
-  T *y = static_cast<T *> (p.y) + (size_t) r * d + head * HEAD;
+  if (!is_early)
+    wait_for_predecessor ();
+  AsrRow row = get_row (p, r);
 
   heads.k = get_keys<T> (p, p.is_self ? row.text_slot : row.audio_slot, head);
   heads.v = heads.k + (size_t) p.pool.n_heads * p.pool.n_ctx * HEAD;
   if (p.is_self) {
-    unsigned position = get_position (p, row);
-
-    keys = { 0, position + 1, position + 1 };
-    if (p.appends) {
-      unsigned first = find_first (p, r);
-
-      keys.first_new = position - min (r - first, position);
-      heads.new_k = qkv + first * stride + d;
-      heads.new_v = heads.new_k + d;
-      heads.stride = stride;
-      if (threadIdx.x < 2 * HEAD) {
-        unsigned i = threadIdx.x % HEAD;
-        T *to = threadIdx.x < HEAD ? heads.k : heads.v;
-        unsigned skip = threadIdx.x < HEAD ? d : 2 * d;
-
-        to[(size_t) position * HEAD + i] = qkv[r * stride + skip + i];
-      }
-    }
+    position = get_position (p, row);
+    locate_self (p, r, position, qkv, heads, keys);
   } else {
     unsigned size = (p.pool.n_ctx + p.n_parts - 1) / p.n_parts;
 
@@ -279,8 +324,30 @@ attend_rows (const __grid_constant__ AsrCacheAttention p)
           + ((size_t) p.score_index[head] * p.max_score_rows + r)
           * p.pool.n_ctx;
   }
-  load8 (qkv + r * stride + 8 * part, q);
-  walk_keys (heads, keys, q, scores, state);
+  /* what is in the pool, before the wait; new keys behind it */
+  early = keys;
+  early.end = min (keys.end, keys.first_new);
+  unsigned first = keys.begin;
+
+  if (early.end > early.begin)
+    fetch_batch (heads, early, first, batch);
+  if (is_early)
+    wait_for_predecessor ();
+  release_successor ();
+  load8 (qkv + (size_t) r * (p.is_self ? 3 * d : d) + 8 * (threadIdx.x % 8),
+      q);
+  if (p.is_self && p.appends)
+    append_row (p, r, position, qkv, heads);
+  while (first < early.end) {
+    take_batch (batch, early, first, q, scores, state);
+    first += AHEAD * GROUPS;
+    if (first < early.end)
+      fetch_batch (heads, early, first, batch);
+  }
+  for (first = early.end; first < keys.end; first += AHEAD * GROUPS) {
+    fetch_batch (heads, keys, first, batch);
+    take_batch (batch, keys, first, q, scores, state);
+  }
   merge_block (state, out, &top, &sum);
   if (threadIdx.x >= 32)
     return;
@@ -300,7 +367,8 @@ append_rows (const __grid_constant__ AsrCacheAttention p)
   unsigned i = threadIdx.x % HEAD, is_v = threadIdx.x / HEAD;
 
   wait_for_predecessor ();
-  AsrRow row = p.rows[r];
+  release_successor ();
+  AsrRow row = get_row (p, r);
   T *to = get_keys<T> (p, row.text_slot, head)
       + is_v * (size_t) p.pool.n_heads * p.pool.n_ctx * HEAD;
 

@@ -9,6 +9,7 @@
 #include "engine/backend/cuda/kernels/common.cuh"
 
 #define THREADS 256
+#define AHEAD 4
 #define PIECES ASR_CUDA_CHOICE_PIECES
 #define SIZE ASR_CUDA_CHOICE_SIZE
 
@@ -86,7 +87,23 @@ get_allowed (const AsrChoose &p, const AsrChoice &choice,
   return allowed;
 }
 
-/* This block's piece of the logits. */
+/* A logit, or minus infinity where it is not allowed. */
+static __device__ __forceinline__ float
+get_logit (const AsrAllowed &allowed, const guint32 *mask,
+    const float *logits, int id, int end)
+{
+  bool is_text = id >= allowed.text_begin && id < allowed.text_end;
+  bool is_time
+      = id >= allowed.timestamp_begin && id < allowed.timestamp_end;
+
+  if (id >= end || (!is_text && !is_time))
+    return -INFINITY;
+  if (allowed.mask != ASR_MASK_NONE && mask[id / 32] >> id % 32 & 1)
+    return -INFINITY;
+  return logits[id];
+}
+
+/* This block's piece of the logits, AHEAD of them in flight for a thread. */
 static __device__ void
 walk_logits (const AsrChoose &p, const AsrAllowed &allowed,
     const AsrTextState &state, bool samples, const float *logits,
@@ -97,21 +114,27 @@ walk_logits (const AsrChoose &p, const AsrAllowed &allowed,
   const guint32 *mask = p.masks + (size_t) allowed.mask * ((n + 31) / 32);
   bool is_warm = samples && state.temperature > 0;
 
-  for (int id = begin + (int) threadIdx.x; id < end; id += THREADS) {
-    bool is_text = id >= allowed.text_begin && id < allowed.text_end;
-    bool is_time
-        = id >= allowed.timestamp_begin && id < allowed.timestamp_end;
+  for (int first = begin; first < end; first += AHEAD * THREADS) {
+    float x[AHEAD];
 
-    if (!is_text && !is_time)
-      continue;
-    if (allowed.mask != ASR_MASK_NONE && mask[id / 32] >> id % 32 & 1)
-      continue;
-    float logit = logits[id], value = logit;
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+      x[i] = get_logit (allowed, mask, logits,
+          first + i * THREADS + (int) threadIdx.x, end);
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+      int id = first + i * THREADS + (int) threadIdx.x;
+      bool is_text = id >= allowed.text_begin && id < allowed.text_end;
+      float value = x[i];
 
-    if (is_warm)
-      value = logit / state.temperature - logf (-logf (asr_rules_uniform (
-          state.seed, state.rules.n_sampled, id)));
-    add_logit (ranges[is_text ? 0 : 1], logit, value, id);
+      if (x[i] == -INFINITY)
+        continue;
+      if (is_warm)
+        value = x[i] / state.temperature
+            - logf (-logf (asr_rules_uniform (state.seed,
+                state.rules.n_sampled, id)));
+      add_logit (ranges[is_text ? 0 : 1], x[i], value, id);
+    }
   }
 }
 
@@ -228,12 +251,13 @@ merge_pieces (const AsrChoose &p, const AsrChoice &choice,
     return;
   __threadfence ();
   for (int i = 0; i < 2; i++) {
-    const float *piece = pieces + lane % PIECES * SIZE + 4 * i;
+    ranges[i] = { -INFINITY, 0, -INFINITY, -1 };
+    for (unsigned k = lane; k < PIECES; k += 32) {
+      const float *piece = pieces + k * SIZE + 4 * i;
 
-    ranges[i] = { __ldcg (piece), __ldcg (piece + 1), __ldcg (piece + 2),
-      __float_as_int (__ldcg (piece + 3)) };
-    if (lane >= PIECES)
-      ranges[i] = { -INFINITY, 0, -INFINITY, -1 };
+      merge (ranges[i], { __ldcg (piece), __ldcg (piece + 1),
+          __ldcg (piece + 2), __float_as_int (__ldcg (piece + 3)) });
+    }
   }
   merge_warp (ranges);
   if (lane == 0)
@@ -247,8 +271,8 @@ choose_tokens (const __grid_constant__ AsrChoose p)
   const Range nothing = { -INFINITY, 0, -INFINITY, -1 };
   Range ranges[2] = { nothing, nothing };
 
-  release_successor ();
   wait_for_predecessor ();
+  release_successor ();
   AsrChoice choice = p.choices[blockIdx.y];
   AsrTextState state = {};
   const float *logits

@@ -9,8 +9,10 @@
 #define ALL_LANES 0xffffffffu
 
 /* With programmatic dependent launch a kernel begins while the one ahead
- * still runs: until this returns it may touch weights alone. Every kernel
- * calls it, so that the end of one means the end of all before it. */
+ * still runs. Every kernel waits before it touches what others write, so that
+ * the end of one means the end of all before it, and releases its successor
+ * only then: before its own wait a kernel may read what was written two
+ * kernels ahead of it or earlier, past the first level of cache. */
 __device__ __forceinline__ void
 wait_for_predecessor (void)
 {
@@ -55,18 +57,6 @@ start (const AsrLaunch *launch, void (*kernel) (Args...), dim3 grid,
   return cudaLaunchKernelEx (&config, kernel, args...);
 }
 
-__device__ __forceinline__ float
-to_float (float x)
-{
-  return x;
-}
-
-__device__ __forceinline__ float
-to_float (__half x)
-{
-  return __half2float (x);
-}
-
 __device__ __forceinline__ void
 store (float *to, float x)
 {
@@ -92,6 +82,45 @@ unpack8 (const uint4 &packed, float out[8])
     out[2 * i] = pair.x;
     out[2 * i + 1] = pair.y;
   }
+}
+
+/* The same as it lies in memory. */
+template <typename T> struct Eight;
+
+template <> struct Eight<__half> {
+  uint4 v;
+};
+
+template <> struct Eight<float> {
+  float4 a, b;
+};
+
+/* Past the first level of cache. */
+__device__ __forceinline__ void
+fetch8 (const __half *from, Eight<__half> &to)
+{
+  to.v = __ldcg (reinterpret_cast<const uint4 *> (from));
+}
+
+__device__ __forceinline__ void
+fetch8 (const float *from, Eight<float> &to)
+{
+  to.a = __ldcg (reinterpret_cast<const float4 *> (from));
+  to.b = __ldcg (reinterpret_cast<const float4 *> (from) + 1);
+}
+
+__device__ __forceinline__ void
+unpack8 (const Eight<__half> &from, float out[8])
+{
+  unpack8 (from.v, out);
+}
+
+__device__ __forceinline__ void
+unpack8 (const Eight<float> &from, float out[8])
+{
+  out[0] = from.a.x, out[1] = from.a.y, out[2] = from.a.z;
+  out[3] = from.a.w, out[4] = from.b.x, out[5] = from.b.y;
+  out[6] = from.b.z, out[7] = from.b.w;
 }
 
 __device__ __forceinline__ void

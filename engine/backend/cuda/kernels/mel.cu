@@ -57,13 +57,17 @@ transform_columns (const float *x, const float2 *circle, float2 *y)
     int n2 = i % SIDE, k1 = i / SIDE % HALF_SIDE;
     const float *column = x + i / (SIDE * HALF_SIDE) * FFT + n2;
     float re = 0, im = 0;
+    int angle = 0; /* n1 k1 modulo 20 */
 
+#pragma unroll
     for (int n1 = 0; n1 < SIDE; n1++) {
-      float2 turn = circle[n1 * k1 % SIDE * SIDE];
+      float2 turn = circle[angle * SIDE];
       float value = column[n1 * SIDE];
 
       re += value * turn.x;
       im -= value * turn.y;
+      angle += k1;
+      angle -= angle >= SIDE ? SIDE : 0;
     }
     float2 turn = circle[n2 * k1];
     y[i] = make_float2 (re * turn.x + im * turn.y,
@@ -81,12 +85,16 @@ transform_rows (const float2 *y, const float2 *circle, float *power)
     int frame = i / (SIDE * HALF_SIDE), bin = k1 + SIDE * k2;
     const float2 *row = y + (i - k2);
     float re = 0, im = 0;
+    int angle = 0; /* n2 k2 modulo 20 */
 
+#pragma unroll
     for (int n2 = 0; n2 < SIDE; n2++) {
-      float2 turn = circle[n2 * k2 % SIDE * SIDE];
+      float2 turn = circle[angle * SIDE];
 
       re += row[n2].x * turn.x + row[n2].y * turn.y;
       im += row[n2].y * turn.x - row[n2].x * turn.y;
+      angle += k2;
+      angle -= angle >= SIDE ? SIDE : 0;
     }
     bin = bin > FFT / 2 ? FFT - bin : bin;
     power[bin * FRAMES + frame] = re * re + im * im;

@@ -5,28 +5,47 @@
  * that the tensor cores take: a tile is 16 rows of x (those missing are
  * zeros) times 8 rows of the weights. Both operands may have their inner
  * dimension in any order as long as it is the same one, so a lane takes 8
- * neighbours of each: 16 bytes.
+ * neighbours of each: 16 bytes. Such a kernel lasts some microseconds, in
+ * which a warp issues some hundred instructions: their number counts, so
+ * sizes are known to the compiler.
  *
- * Weights do not depend on the kernel ahead: the first of them are fetched
- * before the wait for it.
+ * The norm before a product does not come before it here. With g and b the
+ * norm's gamma and beta, m and s a row's mean and scale,
+ *   W (s (x - m) g + b) = s (W (g x) - m W g) + W b,
+ * where W g and W b are two more rows of the same product, and m and s come
+ * from sums that the tensor cores make beside it: x times ones, x times x.
+ *
+ * Weights do not depend on the kernel ahead: they are fetched before the
+ * wait for it.
  */
 #include "engine/backend/cuda/kernels/common.cuh"
 
-#define WARPS 8
-#define CHUNK 32  /* of the inner dimension that a warp takes at a time */
-#define AHEAD 8   /* chunks of weights in flight */
-#define TILE_ROWS 16
+#define CHUNK 32       /* of the inner dimension that a warp takes at a time */
 #define TILE_OUT 8
-#define PAD 8     /* so that rows in shared memory begin in other banks */
+#define MIN_BLOCKS 264 /* two for each multiprocessor of a large device */
+#define MAX_SHARED_BYTES (80 * 1024)
+#define ONES 0x3c003c00u /* two halfs */
+
+/* g x may be large before s makes it small again */
+#define GAMMA_SCALE 0.125f
 
 static __device__ __forceinline__ void
-multiply (float c[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-    unsigned b0, unsigned b1)
+multiply (float c[4], unsigned low0, unsigned high0, unsigned low1,
+    unsigned high1, unsigned b0, unsigned b1)
 {
   asm ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+       : "r"(low0), "r"(high0), "r"(low1), "r"(high1), "r"(b0), "r"(b1));
+}
+
+/* A chunk: 16 rows of which @low are the first and @high the last eight. */
+static __device__ __forceinline__ void
+multiply_chunk (float c[4], const uint4 &low, const uint4 &high,
+    const uint4 &b)
+{
+  multiply (c, low.x, high.x, low.y, high.y, b.x, b.y);
+  multiply (c, low.z, high.z, low.w, high.w, b.z, b.w);
 }
 
 static __device__ __forceinline__ uint4
@@ -40,181 +59,391 @@ load_weight (const __half *from)
   return v;
 }
 
-static __device__ __forceinline__ const __half *
-get_row (const AsrRowsLinear &p, unsigned row)
+static __device__ __forceinline__ uint4
+load_x (const __half *from, bool is_there, unsigned offset)
 {
-  return static_cast<const __half *> (p.x)
-      + (size_t) (p.gather ? p.gather[row] : row) * p.n_in;
+  uint4 nothing = make_uint4 (0, 0, 0, 0);
+
+  return is_there ? *reinterpret_cast<const uint4 *> (from + offset)
+                  : nothing;
 }
 
-/* Rows of x, normalised, to shared memory; a warp for each. */
-static __device__ void
-normalise (const AsrRowsLinear &p, __half *to)
+static __device__ __forceinline__ uint4
+pack_floats (const float *from, float scale)
 {
-  unsigned lane = threadIdx.x % 32;
+  float v[8];
+  uint4 packed;
 
-  for (unsigned r = threadIdx.x / 32; r < p.n_rows; r += WARPS) {
-    const __half *x = get_row (p, r);
-    float v[8], sum = 0, squares = 0;
+  load8 (from, v);
+#pragma unroll
+  for (int i = 0; i < 8; i++)
+    v[i] *= scale;
+  store8 (reinterpret_cast<__half *> (&packed), v);
+  return packed;
+}
 
-    for (unsigned k = 8 * lane; k < p.n_in; k += 256) {
-      load8 (x + k, v);
-      for (int j = 0; j < 8; j++)
-        sum += v[j];
-    }
-    float mean = sum_lanes (sum) / p.n_in;
+static __device__ __forceinline__ uint4
+scale_chunk (const uint4 &x, const uint4 &gamma)
+{
+  const __half2 *a = reinterpret_cast<const __half2 *> (&x);
+  const __half2 *b = reinterpret_cast<const __half2 *> (&gamma);
+  uint4 y;
+  __half2 *to = reinterpret_cast<__half2 *> (&y);
 
-    for (unsigned k = 8 * lane; k < p.n_in; k += 256) {
-      load8 (x + k, v);
-      for (int j = 0; j < 8; j++)
-        squares += (v[j] - mean) * (v[j] - mean);
-    }
-    float scale = rsqrtf (sum_lanes (squares) / p.n_in + 1e-5f);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    to[i] = __hmul2 (a[i], b[i]);
+  return y;
+}
 
-    for (unsigned k = 8 * lane; k < p.n_in; k += 256) {
-      float gamma[8], beta[8];
+/* What the warps have of a tile, and of the rows' moments. */
+template <int WARPS, bool HIGH> struct Sums {
+  float2 rows[WARPS][HIGH ? 64 : 32]; /* as the tensor cores lay them out */
+  float2 norm[WARPS][8];              /* W g in four, W b in four */
+};
 
-      load8 (x + k, v);
-      load8 (p.gamma + k, gamma);
-      load8 (p.beta + k, beta);
-      for (int j = 0; j < 8; j++)
-        v[j] = (v[j] - mean) * scale * gamma[j] + beta[j];
-      store8 (to + (size_t) r * (p.n_in + PAD) + k, v);
-    }
+template <int WARPS> struct Moments {
+  float sum[WARPS][16], squares[WARPS][16];
+};
+
+/* c: x times ones; q: x times its first eight rows; r: its last */
+template <int WARPS, bool HIGH>
+static __device__ __forceinline__ void
+keep_moments (Moments<WARPS> &to, const float c[4], const float q[4],
+    const float r[4])
+{
+  unsigned warp = threadIdx.x / 32, group = threadIdx.x % 32 / 4;
+  bool is_odd = group & 1;
+
+  if (threadIdx.x % 4 != group / 2) /* whose columns are not the row's own */
+    return;
+  to.sum[warp][group] = c[0];
+  to.squares[warp][group] = is_odd ? q[1] : q[0];
+  if (HIGH) {
+    to.sum[warp][group + 8] = c[2];
+    to.squares[warp][group + 8] = is_odd ? r[3] : r[2];
   }
 }
 
+/* Two neighbours of row @row of y. */
 static __device__ __forceinline__ void
-finish (const AsrRowsLinear &p, unsigned row, unsigned n, float value)
+write_pair (const AsrRowsLinear &p, unsigned row, unsigned n, float2 value,
+    float2 bias, float2 residual)
 {
-  size_t i = (size_t) row * p.n_out + n;
+  size_t place = (size_t) row * p.n_out + n;
 
-  if (p.bias != NULL)
-    value += p.bias[n];
-  if (p.gelu)
-    value = gelu (value);
-  if (p.residual != NULL)
-    value += __half2float (static_cast<const __half *> (p.residual)[i]);
-  if (p.y_is_f32)
-    static_cast<float *> (p.y)[i] = value;
-  else
-    static_cast<__half *> (p.y)[i] = __float2half_rn (value);
+  value.x += bias.x;
+  value.y += bias.y;
+  if (p.gelu) {
+    value.x = gelu (value.x);
+    value.y = gelu (value.y);
+  }
+  if (p.y_is_f32) { /* a vocabulary may be odd */
+    static_cast<float *> (p.y)[place] = value.x;
+    if (n + 1 < p.n_out)
+      static_cast<float *> (p.y)[place + 1] = value.y;
+    return;
+  }
+  *reinterpret_cast<__half2 *> (static_cast<__half *> (p.y) + place)
+      = __floats2half2_rn (value.x + residual.x, value.y + residual.y);
 }
 
-/* PARTS warps share a tile, each with its part of the inner dimension. */
-template <int PARTS, bool NORM>
-static __global__ void
-__launch_bounds__ (32 * WARPS)
-rows_linear (const __grid_constant__ AsrRowsLinear p)
+static __device__ __forceinline__ float2
+get_bias (const AsrRowsLinear &p, unsigned n)
 {
-  extern __shared__ __align__ (16) __half normalised[];
-  __shared__ float sums[WARPS][TILE_ROWS * TILE_OUT];
-  unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  unsigned group = lane / 4, quad = lane % 4, part = warp % PARTS;
-  unsigned first_tile = blockIdx.x * (WARPS / PARTS);
-  unsigned n = (first_tile + warp / PARTS) * TILE_OUT + group;
-  unsigned n_chunks = p.n_in / CHUNK;
-  const __half *weight = static_cast<const __half *> (p.weight)
-      + (size_t) min (n, p.n_out - 1) * p.n_in + 8 * quad;
-  uint4 w[AHEAD];
-  float c[4] = { 0, 0, 0, 0 };
+  float2 bias = make_float2 (0, 0);
+
+  if (p.bias != NULL && n < p.n_out)
+    bias.x = p.bias[n];
+  if (p.bias != NULL && n + 1 < p.n_out)
+    bias.y = p.bias[n + 1];
+  return bias;
+}
+
+static __device__ __forceinline__ float2
+get_residual (const AsrRowsLinear &p, unsigned row, unsigned n)
+{
+  const __half *residual = static_cast<const __half *> (p.residual);
+
+  if (residual == NULL || row >= p.n_rows || n >= p.n_out)
+    return make_float2 (0, 0);
+  return __half22float2 (*reinterpret_cast<const __half2 *> (
+      residual + (size_t) row * p.n_out + n));
+}
+
+template <int WARPS>
+static __device__ __forceinline__ float2
+measure (const Moments<WARPS> &moments, unsigned row, unsigned n)
+{
+  float sum = 0, squares = 0;
 
 #pragma unroll
-  for (int i = 0; i < AHEAD; i++)
-    if (part + i * PARTS < n_chunks)
-      w[i] = load_weight (weight + (part + i * PARTS) * CHUNK);
-  release_successor ();
-  wait_for_predecessor ();
+  for (int w = 0; w < WARPS; w++) {
+    sum += moments.sum[w][row];
+    squares += moments.squares[w][row];
+  }
+  float mean = sum / n;
 
-  bool has_low = group < p.n_rows, has_high = group + 8 < p.n_rows;
-  const __half *low = NULL, *high = NULL;
+  return make_float2 (mean,
+      rsqrtf (fmaxf (squares / n - mean * mean, 0) + 1e-5f));
+}
+
+/* A tile, by one warp: lane (group, quad) has row group, columns 2 quad and
+ * the next, and with HIGH also row group + 8. */
+template <int WARPS, bool NORM, bool HIGH>
+static __device__ __forceinline__ void
+write_tile (const AsrRowsLinear &p, const Sums<WARPS, HIGH> &sums,
+    const Moments<WARPS> &moments, unsigned first_n, float2 bias,
+    float2 residual)
+{
+  unsigned lane = threadIdx.x % 32, group = lane / 4, quad = lane % 4;
+  unsigned n = first_n + 2 * quad;
+  float2 gamma = make_float2 (0, 0), beta = gamma;
 
   if (NORM) {
-    normalise (p, normalised);
-    __syncthreads ();
-    low = normalised + group * (p.n_in + PAD) + 8 * quad;
-    high = low + 8 * (p.n_in + PAD);
-  } else {
-    if (has_low)
-      low = get_row (p, group) + 8 * quad;
-    if (has_high)
-      high = get_row (p, group + 8) + 8 * quad;
-  }
+    float2 mine = make_float2 (0, 0);
 
-  for (unsigned first = part; first < n_chunks; first += AHEAD * PARTS) {
-    if (first != part) {
+    if (lane < 8)
 #pragma unroll
-      for (int i = 0; i < AHEAD; i++)
-        if (first + i * PARTS < n_chunks)
-          w[i] = load_weight (weight + (first + i * PARTS) * CHUNK);
-    }
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      unsigned chunk = first + i * PARTS;
-
-      if (chunk < n_chunks) {
-        uint4 a = make_uint4 (0, 0, 0, 0), b = a;
-
-        if (has_low)
-          a = *reinterpret_cast<const uint4 *> (low + chunk * CHUNK);
-        if (has_high)
-          b = *reinterpret_cast<const uint4 *> (high + chunk * CHUNK);
-        multiply (c, a.x, b.x, a.y, b.y, w[i].x, w[i].y);
-        multiply (c, a.z, b.z, a.w, b.w, w[i].z, w[i].w);
+      for (int w = 0; w < WARPS; w++) {
+        mine.x += sums.norm[w][lane].x;
+        mine.y += sums.norm[w][lane].y;
       }
-    }
+    gamma.x = __shfl_sync (ALL_LANES, mine.x, quad);
+    gamma.y = __shfl_sync (ALL_LANES, mine.y, quad);
+    beta.x = __shfl_sync (ALL_LANES, mine.x, 4 + quad);
+    beta.y = __shfl_sync (ALL_LANES, mine.y, 4 + quad);
   }
+#pragma unroll
+  for (int half = 0; half < (HIGH ? 2 : 1); half++) {
+    unsigned row = group + 8 * half;
+    float2 value = make_float2 (0, 0);
 
-  float *sum = sums[warp];
-
-  sum[group * TILE_OUT + 2 * quad] = c[0];
-  sum[group * TILE_OUT + 2 * quad + 1] = c[1];
-  sum[(group + 8) * TILE_OUT + 2 * quad] = c[2];
-  sum[(group + 8) * TILE_OUT + 2 * quad + 1] = c[3];
-  __syncthreads ();
-
-  constexpr unsigned n_tiles = WARPS / PARTS;
-  constexpr unsigned tile_size = TILE_ROWS * TILE_OUT;
-
-  for (unsigned i = threadIdx.x; i < n_tiles * tile_size; i += 32 * WARPS) {
-    /* neighbours in a row of y go to neighbours */
-    unsigned row = i / (n_tiles * TILE_OUT);
-    unsigned column = i % (n_tiles * TILE_OUT);
-    unsigned tile = column / TILE_OUT;
-    unsigned out = first_tile * TILE_OUT + column;
-    float value = 0;
-
-    if (row >= p.n_rows || out >= p.n_out)
+    if (row >= p.n_rows || n >= p.n_out)
       continue;
-    for (int k = 0; k < PARTS; k++)
-      value += sums[tile * PARTS + k][row * TILE_OUT + column % TILE_OUT];
-    finish (p, row, out, value);
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+      value.x += sums.rows[w][lane + 32 * half].x;
+      value.y += sums.rows[w][lane + 32 * half].y;
+    }
+    if (NORM) {
+      float2 m = measure (moments, row, p.n_in);
+
+      value.x = m.y * (value.x - m.x * gamma.x) / GAMMA_SCALE + beta.x;
+      value.y = m.y * (value.y - m.x * gamma.y) / GAMMA_SCALE + beta.y;
+    }
+    if (half == 1)
+      residual = get_residual (p, row, n);
+    write_pair (p, row, n, value, bias, residual);
   }
 }
 
-template <int PARTS>
-static cudaError_t
-start_parts (const AsrLaunch *launch, const AsrRowsLinear *p)
+/* MINE: chunks of a warp: n_in = WARPS * MINE * CHUNK. A block takes @n_tiles
+ * tiles one after the other, and fetches the weights of the next ones. */
+template <int WARPS, int MINE, bool NORM, bool HIGH>
+static __global__ void
+__launch_bounds__ (32 * WARPS)
+rows_linear (const __grid_constant__ AsrRowsLinear p, unsigned n_tiles)
 {
-  unsigned n_tiles = (p->n_out + TILE_OUT - 1) / TILE_OUT;
-  dim3 grid ((n_tiles + WARPS / PARTS - 1) / (WARPS / PARTS));
-  size_t shared_bytes
-      = (size_t) p->n_rows * (p->n_in + PAD) * sizeof (__half);
+  constexpr int STAGES = MINE <= 6 ? 2 : 1;
+  constexpr unsigned STEP = WARPS * CHUNK;
+  extern __shared__ __align__ (16) unsigned char shared[];
+  __shared__ Moments<WARPS> moments;
+  Sums<WARPS, HIGH> *sums = reinterpret_cast<Sums<WARPS, HIGH> *> (shared);
+  unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  unsigned group = lane / 4, quad = lane % 4;
+  unsigned first_n = blockIdx.x * n_tiles * TILE_OUT;
+  unsigned place = warp * CHUNK + 8 * quad;
+  const uint4 nothing = make_uint4 (0, 0, 0, 0);
+  uint4 w[STAGES][MINE], gamma[NORM ? MINE : 1], norm[NORM ? MINE : 1];
 
+  auto fetch = [&] (unsigned tile, int stage) {
+    unsigned n = min (first_n + tile * TILE_OUT + group, p.n_out - 1);
+    const __half *from = static_cast<const __half *> (p.weight)
+        + (size_t) n * p.n_in + place;
+
+#pragma unroll
+    for (int i = 0; i < MINE; i++)
+      w[stage][i] = load_weight (from + i * STEP);
+  };
+
+#pragma unroll
+  for (int s = 0; s < STAGES; s++)
+    if ((unsigned) s < n_tiles)
+      fetch (s, s);
+  if (NORM) {
+    /* gamma where it meets x; and, as rows of the product, gamma in group 0
+     * and beta in group 1 */
+#pragma unroll
+    for (int i = 0; i < MINE; i++) {
+      gamma[i] = pack_floats (p.gamma + place + i * STEP, GAMMA_SCALE);
+      norm[i] = group == 0 ? gamma[i] : nothing;
+      if (group == 1)
+        norm[i] = pack_floats (p.beta + place + i * STEP, 1);
+    }
+  }
+  float2 bias = get_bias (p, first_n + warp * TILE_OUT + 2 * quad);
+
+  wait_for_predecessor ();
+  release_successor ();
+
+  bool has_low = group < p.n_rows, has_high = HIGH && group + 8 < p.n_rows;
+  const __half *x = static_cast<const __half *> (p.x);
+  const __half *x_low = x, *x_high = x;
+
+  if (has_low)
+    x_low += (size_t) (p.gather ? p.gather[group] : group) * p.n_in + place;
+  if (has_high)
+    x_high += (size_t) (p.gather ? p.gather[group + 8] : group + 8) * p.n_in
+        + place;
+  uint4 low[MINE], high[HIGH ? MINE : 1];
+
+#pragma unroll
+  for (int i = 0; i < MINE; i++) {
+    low[i] = load_x (x_low, has_low, i * STEP);
+    if (HIGH)
+      high[i] = load_x (x_high, has_high, i * STEP);
+  }
+  float2 residual = get_residual (p, group,
+      first_n + warp * TILE_OUT + 2 * quad);
+
+  if (NORM) {
+    const uint4 ones = make_uint4 (ONES, ONES, ONES, ONES);
+    float c[4] = {}, q[4] = {}, r[4] = {};
+
+#pragma unroll
+    for (int i = 0; i < MINE; i++) {
+      const uint4 &last = HIGH ? high[i] : nothing;
+
+      multiply_chunk (c, low[i], last, ones);
+      multiply_chunk (q, low[i], last, low[i]);
+      if (HIGH)
+        multiply_chunk (r, low[i], last, last);
+      low[i] = scale_chunk (low[i], gamma[i]);
+      if (HIGH)
+        high[i] = scale_chunk (high[i], gamma[i]);
+    }
+    keep_moments<WARPS, HIGH> (moments, c, q, r);
+  }
+
+  for (unsigned first = 0; first < n_tiles; first += STAGES) {
+#pragma unroll
+    for (int s = 0; s < STAGES; s++) {
+      unsigned tile = first + s;
+      float c[4] = {}, n[4] = {};
+
+      if (tile >= n_tiles)
+        break;
+#pragma unroll
+      for (int i = 0; i < MINE; i++) {
+        /* the norm's rows have room behind eight rows or fewer */
+        multiply_chunk (c, low[i], HIGH ? high[i] : NORM ? norm[i] : nothing,
+            w[s][i]);
+        if (NORM && HIGH)
+          multiply_chunk (n, norm[i], nothing, w[s][i]);
+      }
+      if (tile + STAGES < n_tiles)
+        fetch (tile + STAGES, s);
+      sums[tile].rows[warp][lane] = make_float2 (c[0], c[1]);
+      if (HIGH)
+        sums[tile].rows[warp][lane + 32] = make_float2 (c[2], c[3]);
+      if (NORM && lane < 8)
+        sums[tile].norm[warp][lane] = HIGH ? make_float2 (n[0], n[1])
+                                           : make_float2 (c[2], c[3]);
+    }
+  }
+  __syncthreads ();
+  for (unsigned tile = warp; tile < n_tiles; tile += WARPS) {
+    unsigned n = first_n + tile * TILE_OUT;
+
+    if (tile != warp) {
+      bias = get_bias (p, n + 2 * quad);
+      residual = get_residual (p, group, n + 2 * quad);
+    }
+    write_tile<WARPS, NORM, HIGH> (p, sums[tile], moments, n, bias,
+        residual);
+  }
+}
+
+template <int WARPS, int MINE, bool NORM, bool HIGH>
+static cudaError_t
+start_sized (const AsrLaunch *launch, const AsrRowsLinear *p)
+{
+  unsigned n_all = (p->n_out + TILE_OUT - 1) / TILE_OUT;
+  unsigned n_bytes = sizeof (Sums<WARPS, HIGH>);
+  unsigned n_tiles = MIN ((n_all + MIN_BLOCKS - 1) / MIN_BLOCKS,
+      MAX_SHARED_BYTES / n_bytes);
+
+  return start (launch, rows_linear<WARPS, MINE, NORM, HIGH>,
+      dim3 ((n_all + n_tiles - 1) / n_tiles), dim3 (32 * WARPS),
+      (size_t) n_tiles * n_bytes, *p, n_tiles);
+}
+
+template <int WARPS, int MINE>
+static cudaError_t
+start_plain (const AsrLaunch *launch, const AsrRowsLinear *p)
+{
+  if (p->gamma != NULL)
+    return cudaErrorInvalidValue;
+  if (p->n_rows > 8)
+    return start_sized<WARPS, MINE, false, true> (launch, p);
+  return start_sized<WARPS, MINE, false, false> (launch, p);
+}
+
+template <int WARPS, int MINE>
+static cudaError_t
+start_any (const AsrLaunch *launch, const AsrRowsLinear *p)
+{
   if (p->gamma == NULL)
-    return start (launch, rows_linear<PARTS, false>, grid, dim3 (32 * WARPS),
-        0, *p);
-  return start (launch, rows_linear<PARTS, true>, grid, dim3 (32 * WARPS),
-      shared_bytes, *p);
+    return start_plain<WARPS, MINE> (launch, p);
+  if (p->n_rows > 8)
+    return start_sized<WARPS, MINE, true, true> (launch, p);
+  return start_sized<WARPS, MINE, true, false> (launch, p);
+}
+
+gboolean
+asr_cuda_rows_linear_fits (guint n_in, gboolean has_norm)
+{
+  static const guint sizes[] = { 64, 128, 384, 512, 768, 1024, 1280 };
+  static const guint plain_sizes[] = { 1536, 2048, 3072, 4096, 5120 };
+
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
+    if (n_in == sizes[i])
+      return TRUE;
+  for (guint i = 0; i < G_N_ELEMENTS (plain_sizes) && !has_norm; i++)
+    if (n_in == plain_sizes[i])
+      return TRUE;
+  return FALSE;
 }
 
 cudaError_t
 asr_cuda_rows_linear (const AsrLaunch *launch, const AsrRowsLinear *params)
 {
-  /* enough warps to keep every multiprocessor's loads in flight */
-  if (params->n_out <= 8 * 512)
-    return start_parts<8> (launch, params);
-  if (params->n_out <= 8 * 1024)
-    return start_parts<4> (launch, params);
-  return start_parts<2> (launch, params);
+  switch (params->n_in) {
+    case 64:
+      return start_any<2, 1> (launch, params);
+    case 128:
+      return start_any<4, 1> (launch, params);
+    case 384:
+      return start_any<4, 3> (launch, params);
+    case 512:
+      return start_any<8, 2> (launch, params);
+    case 768:
+      return start_any<8, 3> (launch, params);
+    case 1024:
+      return start_any<8, 4> (launch, params);
+    case 1280:
+      return start_any<8, 5> (launch, params);
+    case 1536:
+      return start_plain<8, 6> (launch, params);
+    case 2048:
+      return start_plain<8, 8> (launch, params);
+    case 3072:
+      return start_plain<8, 12> (launch, params);
+    case 4096:
+      return start_plain<8, 16> (launch, params);
+    case 5120:
+      return start_plain<8, 20> (launch, params);
+  }
+  return cudaErrorInvalidValue;
 }
