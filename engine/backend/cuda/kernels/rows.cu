@@ -238,14 +238,58 @@ write_tile (const AsrRowsLinear &p, const Sums<WARPS, HIGH> &sums,
   }
 }
 
-/* MINE: chunks of a warp: n_in = WARPS * MINE * CHUNK. A block takes @n_tiles
- * tiles one after the other, and fetches the weights of the next ones. */
-template <int WARPS, int MINE, bool NORM, bool HIGH>
+/* gamma where it meets x; and, as rows of the product, gamma in group 0 and
+ * beta in group 1. @place: of the lane's first values */
+template <int MINE, unsigned STEP>
+static __device__ __forceinline__ void
+fetch_norm (const AsrRowsLinear &p, unsigned place, uint4 gamma[MINE],
+    uint4 norm[MINE])
+{
+  unsigned group = threadIdx.x % 32 / 4;
+
+#pragma unroll
+  for (int i = 0; i < MINE; i++) {
+    gamma[i] = pack_floats (p.gamma + place + i * STEP, GAMMA_SCALE);
+    norm[i] = group == 0 ? gamma[i] : make_uint4 (0, 0, 0, 0);
+    if (group == 1)
+      norm[i] = pack_floats (p.beta + place + i * STEP, 1);
+  }
+}
+
+/* The rows' moments, and gamma into the rows. */
+template <int WARPS, int MINE, bool HIGH>
+static __device__ __forceinline__ void
+take_norm (uint4 low[MINE], uint4 *high, const uint4 gamma[MINE],
+    Moments<WARPS> &moments)
+{
+  const uint4 ones = make_uint4 (ONES, ONES, ONES, ONES);
+  float c[4] = {}, q[4] = {}, r[4] = {};
+
+#pragma unroll
+  for (int i = 0; i < MINE; i++) {
+    const uint4 last = HIGH ? high[HIGH ? i : 0] : make_uint4 (0, 0, 0, 0);
+
+    multiply_chunk (c, low[i], last, ones);
+    multiply_chunk (q, low[i], last, low[i]);
+    if (HIGH)
+      multiply_chunk (r, low[i], last, last);
+    low[i] = scale_chunk (low[i], gamma[i]);
+    if (HIGH)
+      high[HIGH ? i : 0] = scale_chunk (last, gamma[i]);
+  }
+  keep_moments<WARPS, HIGH> (moments, c, q, r);
+}
+
+/* A row of the weights is SECTIONS of WARPS * MINE chunks. A block takes
+ * @n_tiles tiles one after the other, section by section, and has the
+ * weights of the next STAGES sections in flight. */
+template <int WARPS, int MINE, int SECTIONS, bool NORM, bool HIGH>
 static __global__ void
-__launch_bounds__ (32 * WARPS)
+__launch_bounds__ (32 * WARPS, MINE >= 4 && HIGH ? 1 : 2)
 rows_linear (const __grid_constant__ AsrRowsLinear p, unsigned n_tiles)
 {
-  constexpr int STAGES = MINE <= 6 ? 2 : 1;
+  constexpr int STAGES = 2;
+  constexpr int X_STAGES = SECTIONS == 1 ? 1 : STAGES;
   constexpr unsigned STEP = WARPS * CHUNK;
   extern __shared__ __align__ (16) unsigned char shared[];
   __shared__ Moments<WARPS> moments;
@@ -253,14 +297,16 @@ rows_linear (const __grid_constant__ AsrRowsLinear p, unsigned n_tiles)
   unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned group = lane / 4, quad = lane % 4;
   unsigned first_n = blockIdx.x * n_tiles * TILE_OUT;
-  unsigned place = warp * CHUNK + 8 * quad;
+  unsigned place = warp * CHUNK + 8 * quad, n_units = n_tiles * SECTIONS;
   const uint4 nothing = make_uint4 (0, 0, 0, 0);
   uint4 w[STAGES][MINE], gamma[NORM ? MINE : 1], norm[NORM ? MINE : 1];
+  uint4 low[X_STAGES][MINE], high[HIGH ? X_STAGES : 1][HIGH ? MINE : 1];
 
-  auto fetch = [&] (unsigned tile, int stage) {
-    unsigned n = min (first_n + tile * TILE_OUT + group, p.n_out - 1);
+  auto fetch = [&] (unsigned unit, int stage) {
+    unsigned n = min (first_n + unit / SECTIONS * TILE_OUT + group,
+        p.n_out - 1);
     const __half *from = static_cast<const __half *> (p.weight)
-        + (size_t) n * p.n_in + place;
+        + (size_t) n * p.n_in + unit % SECTIONS * MINE * STEP + place;
 
 #pragma unroll
     for (int i = 0; i < MINE; i++)
@@ -269,19 +315,10 @@ rows_linear (const __grid_constant__ AsrRowsLinear p, unsigned n_tiles)
 
 #pragma unroll
   for (int s = 0; s < STAGES; s++)
-    if ((unsigned) s < n_tiles)
+    if ((unsigned) s < n_units)
       fetch (s, s);
-  if (NORM) {
-    /* gamma where it meets x; and, as rows of the product, gamma in group 0
-     * and beta in group 1 */
-#pragma unroll
-    for (int i = 0; i < MINE; i++) {
-      gamma[i] = pack_floats (p.gamma + place + i * STEP, GAMMA_SCALE);
-      norm[i] = group == 0 ? gamma[i] : nothing;
-      if (group == 1)
-        norm[i] = pack_floats (p.beta + place + i * STEP, 1);
-    }
-  }
+  if (NORM)
+    fetch_norm<NORM ? MINE : 1, STEP> (p, place, gamma, norm);
   float2 bias = get_bias (p, first_n + warp * TILE_OUT + 2 * quad);
 
   wait_for_predecessor ();
@@ -296,60 +333,64 @@ rows_linear (const __grid_constant__ AsrRowsLinear p, unsigned n_tiles)
   if (has_high)
     x_high += (size_t) (p.gather ? p.gather[group + 8] : group + 8) * p.n_in
         + place;
-  uint4 low[MINE], high[HIGH ? MINE : 1];
+
+  auto fetch_x = [&] (unsigned section, int stage) {
+#pragma unroll
+    for (int i = 0; i < MINE; i++) {
+      unsigned offset = section * MINE * STEP + i * STEP;
+
+      low[stage][i] = load_x (x_low, has_low, offset);
+      if (HIGH)
+        high[stage][i] = load_x (x_high, has_high, offset);
+    }
+  };
 
 #pragma unroll
-  for (int i = 0; i < MINE; i++) {
-    low[i] = load_x (x_low, has_low, i * STEP);
-    if (HIGH)
-      high[i] = load_x (x_high, has_high, i * STEP);
-  }
+  for (int s = 0; s < X_STAGES; s++)
+    fetch_x (s, s);
   float2 residual = get_residual (p, group,
       first_n + warp * TILE_OUT + 2 * quad);
 
-  if (NORM) {
-    const uint4 ones = make_uint4 (ONES, ONES, ONES, ONES);
-    float c[4] = {}, q[4] = {}, r[4] = {};
+  if (NORM)
+    take_norm<WARPS, NORM ? MINE : 1, HIGH> (low[0], high[0], gamma, moments);
 
-#pragma unroll
-    for (int i = 0; i < MINE; i++) {
-      const uint4 &last = HIGH ? high[i] : nothing;
+  float c[4] = {}, n[4] = {};
 
-      multiply_chunk (c, low[i], last, ones);
-      multiply_chunk (q, low[i], last, low[i]);
-      if (HIGH)
-        multiply_chunk (r, low[i], last, last);
-      low[i] = scale_chunk (low[i], gamma[i]);
-      if (HIGH)
-        high[i] = scale_chunk (high[i], gamma[i]);
-    }
-    keep_moments<WARPS, HIGH> (moments, c, q, r);
-  }
-
-  for (unsigned first = 0; first < n_tiles; first += STAGES) {
+  for (unsigned first = 0; first < n_units; first += STAGES) {
 #pragma unroll
     for (int s = 0; s < STAGES; s++) {
-      unsigned tile = first + s;
-      float c[4] = {}, n[4] = {};
+      constexpr int MASK = X_STAGES - 1;
+      unsigned unit = first + s, tile = unit / SECTIONS;
 
-      if (tile >= n_tiles)
+      if (unit >= n_units)
         break;
 #pragma unroll
       for (int i = 0; i < MINE; i++) {
         /* the norm's rows have room behind eight rows or fewer */
-        multiply_chunk (c, low[i], HIGH ? high[i] : NORM ? norm[i] : nothing,
+        multiply_chunk (c, low[s & MASK][i],
+            HIGH       ? high[HIGH ? s & MASK : 0][HIGH ? i : 0]
+                : NORM ? norm[NORM ? i : 0]
+                       : nothing,
             w[s][i]);
         if (NORM && HIGH)
-          multiply_chunk (n, norm[i], nothing, w[s][i]);
+          multiply_chunk (n, norm[NORM ? i : 0], nothing, w[s][i]);
       }
-      if (tile + STAGES < n_tiles)
-        fetch (tile + STAGES, s);
+      if (unit + STAGES < n_units) {
+        fetch (unit + STAGES, s);
+        if (SECTIONS > 1)
+          fetch_x ((unit + STAGES) % SECTIONS, s & MASK);
+      }
+      if (SECTIONS > 1 && unit % SECTIONS != SECTIONS - 1)
+        continue;
       sums[tile].rows[warp][lane] = make_float2 (c[0], c[1]);
       if (HIGH)
         sums[tile].rows[warp][lane + 32] = make_float2 (c[2], c[3]);
       if (NORM && lane < 8)
         sums[tile].norm[warp][lane] = HIGH ? make_float2 (n[0], n[1])
                                            : make_float2 (c[2], c[3]);
+#pragma unroll
+      for (int k = 0; k < 4; k++)
+        c[k] = n[k] = 0;
     }
   }
   __syncthreads ();
@@ -365,7 +406,7 @@ rows_linear (const __grid_constant__ AsrRowsLinear p, unsigned n_tiles)
   }
 }
 
-template <int WARPS, int MINE, bool NORM, bool HIGH>
+template <int WARPS, int MINE, int SECTIONS, bool NORM, bool HIGH>
 static cudaError_t
 start_sized (const AsrLaunch *launch, const AsrRowsLinear *p)
 {
@@ -374,20 +415,20 @@ start_sized (const AsrLaunch *launch, const AsrRowsLinear *p)
   unsigned n_tiles = MIN ((n_all + MIN_BLOCKS - 1) / MIN_BLOCKS,
       MAX_SHARED_BYTES / n_bytes);
 
-  return start (launch, rows_linear<WARPS, MINE, NORM, HIGH>,
+  return start (launch, rows_linear<WARPS, MINE, SECTIONS, NORM, HIGH>,
       dim3 ((n_all + n_tiles - 1) / n_tiles), dim3 (32 * WARPS),
       (size_t) n_tiles * n_bytes, *p, n_tiles);
 }
 
-template <int WARPS, int MINE>
+template <int WARPS, int MINE, int SECTIONS>
 static cudaError_t
 start_plain (const AsrLaunch *launch, const AsrRowsLinear *p)
 {
   if (p->gamma != NULL)
     return cudaErrorInvalidValue;
   if (p->n_rows > 8)
-    return start_sized<WARPS, MINE, false, true> (launch, p);
-  return start_sized<WARPS, MINE, false, false> (launch, p);
+    return start_sized<WARPS, MINE, SECTIONS, false, true> (launch, p);
+  return start_sized<WARPS, MINE, SECTIONS, false, false> (launch, p);
 }
 
 template <int WARPS, int MINE>
@@ -395,10 +436,10 @@ static cudaError_t
 start_any (const AsrLaunch *launch, const AsrRowsLinear *p)
 {
   if (p->gamma == NULL)
-    return start_plain<WARPS, MINE> (launch, p);
+    return start_plain<WARPS, MINE, 1> (launch, p);
   if (p->n_rows > 8)
-    return start_sized<WARPS, MINE, true, true> (launch, p);
-  return start_sized<WARPS, MINE, true, false> (launch, p);
+    return start_sized<WARPS, MINE, 1, true, true> (launch, p);
+  return start_sized<WARPS, MINE, 1, true, false> (launch, p);
 }
 
 gboolean
@@ -435,15 +476,15 @@ asr_cuda_rows_linear (const AsrLaunch *launch, const AsrRowsLinear *params)
     case 1280:
       return start_any<8, 5> (launch, params);
     case 1536:
-      return start_plain<8, 6> (launch, params);
+      return start_plain<8, 3, 2> (launch, params);
     case 2048:
-      return start_plain<8, 8> (launch, params);
+      return start_plain<8, 4, 2> (launch, params);
     case 3072:
-      return start_plain<8, 12> (launch, params);
+      return start_plain<8, 4, 3> (launch, params);
     case 4096:
-      return start_plain<8, 16> (launch, params);
+      return start_plain<8, 4, 4> (launch, params);
     case 5120:
-      return start_plain<8, 20> (launch, params);
+      return start_plain<8, 5, 4> (launch, params);
   }
   return cudaErrorInvalidValue;
 }
