@@ -7,6 +7,7 @@
  * into the text slot's state.
  */
 #include "engine/backend/cuda/kernels/common.cuh"
+#include <limits.h>
 
 #define THREADS 256
 #define AHEAD 4
@@ -52,21 +53,25 @@ merge (Range &a, const Range &b)
   }
 }
 
-static __device__ __forceinline__ Range
-exchange (const Range &range, int bit)
-{
-  return { __shfl_xor_sync (ALL_LANES, range.top, bit),
-    __shfl_xor_sync (ALL_LANES, range.sum, bit),
-    __shfl_xor_sync (ALL_LANES, range.best, bit),
-    __shfl_xor_sync (ALL_LANES, range.id, bit) };
-}
-
+/* Over the lanes of a warp, which all end with the whole. */
 static __device__ __forceinline__ void
 merge_warp (Range ranges[2])
 {
-  for (int bit = 16; bit > 0; bit >>= 1)
-    for (int i = 0; i < 2; i++)
-      merge (ranges[i], exchange (ranges[i], bit));
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    Range &r = ranges[i];
+    float top = unorder_float (
+        __reduce_max_sync (ALL_LANES, order_float (r.top)));
+    int value = r.id >= 0 ? order_float (r.best) : INT_MIN;
+    int greatest = __reduce_max_sync (ALL_LANES, value);
+    int id = r.id >= 0 && value == greatest ? r.id : INT_MAX;
+
+    id = __reduce_min_sync (ALL_LANES, id);
+    r.sum = sum_lanes (top == -INFINITY ? 0 : r.sum * expf (r.top - top));
+    r.top = top;
+    r.id = id == INT_MAX ? -1 : id;
+    r.best = r.id < 0 ? -INFINITY : unorder_float (greatest);
+  }
 }
 
 static __device__ __forceinline__ AsrAllowed
@@ -138,7 +143,7 @@ walk_logits (const AsrChoose &p, const AsrAllowed &allowed,
   }
 }
 
-/* All threads end with the block's ranges. */
+/* The first warp ends with the block's ranges. */
 static __device__ void
 merge_block (Range ranges[2])
 {
@@ -146,12 +151,19 @@ merge_block (Range ranges[2])
   unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   merge_warp (ranges);
-  if (lane < 2)
-    shared[warp][lane] = ranges[lane];
+  if (lane == 0) {
+    shared[warp][0] = ranges[0];
+    shared[warp][1] = ranges[1];
+  }
   __syncthreads ();
-  for (unsigned w = 0; w < THREADS / 32; w++)
-    for (int i = 0; i < 2 && w != warp; i++)
-      merge (ranges[i], shared[w][i]);
+  if (warp != 0)
+    return;
+  for (int i = 0; i < 2; i++) {
+    ranges[i] = { -INFINITY, 0, -INFINITY, -1 };
+    if (lane < THREADS / 32)
+      ranges[i] = shared[lane][i];
+  }
+  merge_warp (ranges);
 }
 
 static __device__ float
@@ -235,13 +247,13 @@ merge_pieces (const AsrChoose &p, const AsrChoice &choice,
   unsigned lane = threadIdx.x, ticket = 0;
   float *pieces = p.pieces + (size_t) blockIdx.y * PIECES * SIZE;
 
-  if (lane < 2) {
-    float *mine = pieces + blockIdx.x * SIZE + 4 * lane;
+  for (int i = 0; i < 2 && lane == 0; i++) {
+    float *mine = pieces + blockIdx.x * SIZE + 4 * i;
 
-    mine[0] = ranges[lane].top;
-    mine[1] = ranges[lane].sum;
-    mine[2] = ranges[lane].best;
-    mine[3] = __int_as_float (ranges[lane].id);
+    mine[0] = ranges[i].top;
+    mine[1] = ranges[i].sum;
+    mine[2] = ranges[i].best;
+    mine[3] = __int_as_float (ranges[i].id);
   }
   __threadfence ();
   __syncwarp ();

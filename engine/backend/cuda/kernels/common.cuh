@@ -167,6 +167,21 @@ sum_lanes (float x, int low = 1)
   return x;
 }
 
+/* Order of floats as order of integers, and back. */
+__device__ __forceinline__ int
+order_float (float x)
+{
+  int bits = __float_as_int (x);
+
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+__device__ __forceinline__ float
+unorder_float (int ordered)
+{
+  return __int_as_float (ordered ^ (ordered >> 31 & 0x7fffffff));
+}
+
 __device__ __forceinline__ float
 gelu (float x)
 {

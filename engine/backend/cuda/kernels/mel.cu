@@ -12,20 +12,12 @@
 #define BINS 201
 #define SIDE 20
 #define HALF_SIDE 11      /* the other outputs of real columns mirror */
+#define STRETCHES ((BINS + 31) / 32)
 #define N_FRAMES 3000
 #define N_SAMPLES 480000
 #define FRAMES 8          /* of a block */
 #define THREADS 256
 #define SILENCE (-10.0f)  /* log10 (1e-10) */
-
-/* Order of floats as order of integers. */
-static __device__ __forceinline__ int
-order_float (float x)
-{
-  int bits = __float_as_int (x);
-
-  return bits ^ (bits >> 31 & 0x7fffffff);
-}
 
 /* Zeros behind the last sample, reflected at both ends of the window. */
 static __device__ __forceinline__ float
@@ -110,15 +102,20 @@ apply_filters (const float *filters, int n_mels, const float *power,
   float top = SILENCE;
 
   for (int m = threadIdx.x / 32; m < n_mels; m += THREADS / 32) {
-    float energy[FRAMES] = {};
+    float energy[FRAMES] = {}, weights[STRETCHES];
 
-    for (int k = lane; k < BINS + 31 - (BINS + 31) % 32; k += 32) {
-      float weight = k < BINS ? filters[m * BINS + k] : 0;
-
-      if (!__any_sync (ALL_LANES, weight != 0))
+#pragma unroll
+    for (int i = 0; i < STRETCHES; i++)
+      weights[i] = lane + 32 * i < BINS ? filters[m * BINS + lane + 32 * i]
+                                        : 0;
+#pragma unroll
+    for (int i = 0; i < STRETCHES; i++) {
+      if (!__any_sync (ALL_LANES, weights[i] != 0))
         continue;
-      for (int f = 0; f < FRAMES && k < BINS; f++)
-        energy[f] += weight * power[k * FRAMES + f];
+#pragma unroll
+      for (int f = 0; f < FRAMES; f++)
+        if (lane + 32 * i < BINS)
+          energy[f] += weights[i] * power[(lane + 32 * i) * FRAMES + f];
     }
     float mine = 0;
 #pragma unroll
@@ -177,7 +174,7 @@ mel_scale (float *mel, int n, const int *top)
   wait_for_predecessor ();
   if (i >= n)
     return;
-  float floor = __int_as_float (*top ^ (*top >> 31 & 0x7fffffff)) - 8.0f;
+  float floor = unorder_float (*top) - 8.0f;
 
   mel[i] = (fmaxf (mel[i], floor) + 4.0f) * 0.25f;
 }
