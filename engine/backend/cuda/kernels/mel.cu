@@ -68,7 +68,9 @@ transform_columns (const float *x, const float2 *circle, float2 *y)
 }
 
 /* Bin k1 + 20 k2 is the transform of row k1 at k2; rows above 10 mirror:
- * bin k is the conjugate of bin 400 - k. power: [BINS][FRAMES] */
+ * bin k is the conjugate of bin 400 - k. Rows 0 and 10 mirror themselves, and
+ * only one of each pair is taken: they are rounded differently, and who came
+ * last would decide. power: [BINS][FRAMES] */
 static __device__ void
 transform_rows (const float2 *y, const float2 *circle, float *power)
 {
@@ -88,7 +90,11 @@ transform_rows (const float2 *y, const float2 *circle, float *power)
       angle += k2;
       angle -= angle >= SIDE ? SIDE : 0;
     }
-    bin = bin > FFT / 2 ? FFT - bin : bin;
+    if (bin > FFT / 2) {
+      if (k1 % (SIDE / 2) == 0)
+        continue;
+      bin = FFT - bin;
+    }
     power[bin * FRAMES + frame] = re * re + im * im;
   }
 }
