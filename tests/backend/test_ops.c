@@ -282,6 +282,7 @@ check_linear (Suite *suite)
         TRUE);
   }
   check_one_linear (suite, 3, 64, 9000, TRUE, none, TRUE, FALSE, FALSE);
+  check_one_linear (suite, 5, 256, 64, TRUE, none, TRUE, FALSE, FALSE);
   check_one_linear (suite, 2, 2048, 5120, TRUE, none, FALSE, FALSE, FALSE);
 }
 

@@ -399,6 +399,16 @@ check_step (AsrQueue *queue, const AsrDecoderStepParams *p)
   return TRUE;
 }
 
+/* What cuBLASLt computes may allocate and wait, which no recording can; so do
+ * all products in f32, which are for comparison. */
+static gboolean
+can_record (const AsrQueue *queue, const AsrDecoderStepParams *p)
+{
+  return !queue->device->is_f32 && p->n_layers > 0
+      && asr_cuda_rows_linear_fits (p->d, TRUE)
+      && asr_cuda_rows_linear_fits (4 * p->d, FALSE);
+}
+
 void
 asr_cuda_decoder_step (AsrQueue *queue, const AsrDecoderStepParams *params)
 {
@@ -407,10 +417,9 @@ asr_cuda_decoder_step (AsrQueue *queue, const AsrDecoderStepParams *params)
   if (params->n_rows == 0 || !asr_cuda_begin (queue)
       || !check_step (queue, params))
     return;
-  /* f32 products go through cuBLASLt and are for comparison */
   if (params->n_rows <= ASR_CUDA_MAX_ROWS && n_choices <= ASR_CUDA_MAX_ROWS
       && n_choices <= params->max_logits && !params->host_logits
-      && !queue->device->is_f32 && params->n_layers > 0)
+      && can_record (queue, params))
     run_graph (queue, params);
   else
     run_plain (queue, params);

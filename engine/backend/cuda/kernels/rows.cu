@@ -446,7 +446,7 @@ gboolean
 asr_cuda_rows_linear_fits (guint n_in, gboolean has_norm)
 {
   static const guint sizes[] = { 64, 128, 384, 512, 768, 1024, 1280 };
-  static const guint plain_sizes[] = { 1536, 2048, 3072, 4096, 5120 };
+  static const guint plain_sizes[] = { 256, 1536, 2048, 3072, 4096, 5120 };
 
   for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
     if (n_in == sizes[i])
@@ -465,6 +465,8 @@ asr_cuda_rows_linear (const AsrLaunch *launch, const AsrRowsLinear *params)
       return start_any<2, 1> (launch, params);
     case 128:
       return start_any<4, 1> (launch, params);
+    case 256:
+      return start_plain<8, 1, 1> (launch, params);
     case 384:
       return start_any<4, 3> (launch, params);
     case 512:
