@@ -2,11 +2,12 @@
 /*
  * Times of a backend on models of real shapes with random weights: each
  * method, and the ops that make it, beside the floor that arithmetic or
- * memory bandwidth set.
+ * memory bandwidth set; then the methods with outputs that stay on the device
+ * beside outputs that go to the host and back.
  *
  * Usage: bench_backend [--full] [base small turbo large-v3 ...]
- * ASR_TEST_BACKEND and ASR_TEST_COMPUTE as in suite.h. --full: more than one
- * row, and logits that go to the host and back.
+ * ASR_TEST_BACKEND and ASR_TEST_COMPUTE as in suite.h. --full: also steps of
+ * more than one row.
  */
 #include "tests/backend/suite.h"
 #include <math.h>
@@ -19,6 +20,8 @@
 #define POSITION 64
 #define REPEATS 20
 #define MAX_ROWS 16
+#define N_AHEAD 8     /* steps that the engine enqueues at once */
+#define N_TOKENS 100  /* of a window, for the sum */
 
 /* Of an H200, as measured: bytes a second, f16 operations a second. */
 #define BANDWIDTH 4.3e12
@@ -56,6 +59,7 @@ typedef struct {
   guint32 *masks;
   AsrRuleTokens tokens;
   float *samples, *filters, *mel, *logits, *host_logits;
+  void *host_output;   /* pinned: mel or encoder output */
   void *x, *scratch, *stem, *output, *decoder_x, *decoder_scratch;
   AsrTokenRecord *records;
 } Bench;
@@ -221,6 +225,8 @@ fill_buffers (Bench *b)
       MAX_ROWS * s->n_vocab * sizeof (float));
   b->host_logits = new_memory (b, ASR_MEMORY_PINNED,
       MAX_ROWS * s->n_vocab * sizeof (float));
+  b->host_output = new_memory (b, ASR_MEMORY_PINNED,
+      MAX (s->n_mels * N_MEL * sizeof (float), N_FRAMES * d * act));
   b->x = new_memory (b, ASR_MEMORY_DEVICE, N_FRAMES * d * act);
   b->output = new_memory (b, ASR_MEMORY_DEVICE, N_FRAMES * d * act);
   b->scratch = new_memory (b, ASR_MEMORY_DEVICE, N_FRAMES * 8 * d * act);
@@ -275,6 +281,27 @@ run_encoder (Bench *b)
     asr_compute_encoder_layer (b->compute, b->queue, &layer);
   }
   b->table->norm (b->queue, &norm);
+}
+
+static void
+copy_both_ways (Bench *b, void *output, gsize n_bytes)
+{
+  b->table->copy (b->queue, b->host_output, output, n_bytes);
+  b->table->copy (b->queue, output, b->host_output, n_bytes);
+}
+
+static void
+run_mel_copied (Bench *b)
+{
+  run_mel (b);
+  copy_both_ways (b, b->mel, b->shape->n_mels * N_MEL * sizeof (float));
+}
+
+static void
+run_encoder_copied (Bench *b)
+{
+  run_encoder (b);
+  copy_both_ways (b, b->output, N_FRAMES * b->shape->d * b->act_bytes);
 }
 
 static void
@@ -441,18 +468,41 @@ time_steps_us (Bench *b, guint n_rows, guint n_steps, gboolean round_trip)
 }
 
 static void
-report_steps (Bench *b, guint n_rows, guint n_steps, gboolean round_trip)
+report_steps (Bench *b, guint n_rows, guint n_steps)
 {
   const Shape *s = b->shape;
   double d = s->d;
   double weights = s->n_decoder * 14 * d * d + s->n_vocab * d;
   double kv = n_rows * s->n_decoder * 2 * d * (N_FRAMES + POSITION);
   double floor_us = (weights + kv) * b->act_bytes / BANDWIDTH * 1e6;
-  double us = time_steps_us (b, n_rows, n_steps, round_trip);
+  double us = time_steps_us (b, n_rows, n_steps, FALSE);
 
-  printf ("%-9s step, %2u row%s %2u ahead%s %9.1f us  floor %8.1f us  "
-      "%5.1f %%\n", s->name, n_rows, n_rows == 1 ? " " : "s", n_steps,
-      round_trip ? " host" : "     ", us, floor_us, 100 * floor_us / us);
+  printf ("%-9s step, %2u row%s %2u ahead  %9.1f us  floor %8.1f us  "
+      "%5.1f %%\n", s->name, n_rows, n_rows == 1 ? " " : "s", n_steps, us,
+      floor_us, 100 * floor_us / us);
+}
+
+/* What it is worth that outputs stay on the device. */
+static void
+report_copies (Bench *b)
+{
+  const char *name = b->shape->name;
+  double kept[3] = { time_us (b, run_mel), time_us (b, run_encoder),
+    time_steps_us (b, 1, N_AHEAD, FALSE) };
+  double copied[3] = { time_us (b, run_mel_copied),
+    time_us (b, run_encoder_copied), time_steps_us (b, 1, N_AHEAD, TRUE) };
+  double cross = time_us (b, run_cross_kv);
+  double all_kept = kept[0] + kept[1] + cross + N_TOKENS * kept[2];
+  double all_copied = copied[0] + copied[1] + cross + N_TOKENS * copied[2];
+  const char *methods[] = { "mel, a window", "encoder, a window",
+    "decoder, a token" };
+
+  for (guint i = 0; i < 3; i++)
+    printf ("%-9s %-22s %9.1f us  copied %7.1f us  %+5.1f us\n", name,
+        methods[i], kept[i], copied[i], copied[i] - kept[i]);
+  printf ("%-9s %-22s %9.1f us  copied %7.1f us  %+5.1f %%\n", name,
+      "window of 100 tokens", all_kept, all_copied,
+      100 * (all_copied / all_kept - 1));
 }
 
 static void
@@ -477,13 +527,13 @@ report_all (Bench *b, gboolean is_full)
       s->n_encoder * 12 * weight);
   report (b, "cross K/V", run_cross_kv, s->n_decoder * 2 * dense,
       s->n_decoder * 2 * (row + weight));
-  report_steps (b, 1, 50, FALSE);
-  report_steps (b, 1, 1, FALSE);
+  report_steps (b, 1, 50);
+  report_steps (b, 1, 1);
   if (is_full) {
-    report_steps (b, 1, 1, TRUE);
-    report_steps (b, 4, 50, FALSE);
-    report_steps (b, 16, 50, FALSE);
+    report_steps (b, 4, 50);
+    report_steps (b, 16, 50);
   }
+  report_copies (b);
   fflush (stdout);
 }
 
