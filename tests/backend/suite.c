@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/backend/suite.h"
+#include <gmodule.h>
 #include <math.h>
 #include <string.h>
 
@@ -93,6 +94,38 @@ suite_main (int argc, char **argv, void (*add_all) (void))
   asr_compute_close (compute);
   add_all ();
   return g_test_run ();
+}
+
+/* ---- device memory ---- */
+
+typedef int (*MemGetInfo) (gsize *n_free, gsize *n_total);
+
+static MemGetInfo
+find_memory_info (void)
+{
+  const char *files[] = { "libcudart.so.13", "libcudart.so.12" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (files); i++) {
+    GModule *module = g_module_open (files[i], G_MODULE_BIND_LAZY);
+    gpointer symbol;
+
+    if (module && g_module_symbol (module, "cudaMemGetInfo", &symbol))
+      return (MemGetInfo) symbol;
+  }
+  return NULL;
+}
+
+gsize
+suite_get_free_bytes (void)
+{
+  static MemGetInfo get_info;
+  gsize n_free = 0, n_total;
+
+  if (!get_info)
+    get_info = find_memory_info ();
+  g_assert_nonnull (get_info);
+  g_assert_cmpint (get_info (&n_free, &n_total), ==, 0);
+  return n_free;
 }
 
 /* ---- random numbers: splitmix64's finaliser ---- */

@@ -61,6 +61,9 @@ AsrNormWeights suite_norm (Suite *suite, guint d);
 
 void suite_wait (Suite *suite);
 
+/* Device memory that is free, by the CUDA runtime. */
+gsize suite_get_free_bytes (void);
+
 /* Fails where ||got - expected|| is more than @tolerance of ||expected||, or
  * one value is further off than 20 times that of the root mean square. */
 void suite_compare (const char *name, const float *got,
