@@ -304,7 +304,7 @@ static void
 move_on (AsrSession *session)
 {
   AsrStream *stream = session->stream;
-  gint64 keep = session->offline.position;
+  gint64 keep = asr_offline_get_needed (&session->offline);
 
   if (session->params.use_gate)
     keep = MIN (keep, session->heard_until);
@@ -514,33 +514,67 @@ keep_context (AsrSession *session, AsrSessionOutput *output,
     g_array_set_size (output->previous, 0);
 }
 
-/* Makes segments of one output. Returns: sample that its text reaches */
+/* Returns: where speech begins that the model skipped, or G_MAXINT64 */
 static gint64
+find_hole (AsrSession *session, const AsrHeard *heard, GArray *phrases,
+    gint64 reached)
+{
+  gint64 at = session->step.start, hole = -1;
+
+  for (guint i = 0; i < phrases->len; i++) {
+    GArray *words = g_array_index (phrases, AsrPhraseText, i).words;
+
+    for (guint k = 0; k < words->len; k++) {
+      const AsrWord *word = &g_array_index (words, AsrWord, k);
+
+      hole = asr_offline_find_hole (&session->offline, heard, at,
+          word->start);
+      if (hole >= 0)
+        return hole;
+      at = MAX (at, word->end);
+    }
+  }
+  hole = asr_offline_find_hole (&session->offline, heard, at, reached);
+  return hole >= 0 ? hole : G_MAXINT64;
+}
+
+/* Makes segments of one output. The first decides for all:
+ * @reached: (inout): sample that the text of the window reaches
+ * @hole: (inout): where text ends early, since speech was skipped there */
+static void
 finish_output (AsrSession *session, guint index,
-    const AsrDecodingResult *result)
+    const AsrDecodingResult *result, gint64 *reached, gint64 *hole)
 {
   AsrSessionOutput *output = &session->outputs[index];
+  gboolean is_heard = session->params.use_gate && !session->step.is_doubtful;
   AsrHeard heard = get_heard (session);
   g_autoptr (GArray) phrases = NULL;
-  gint64 frames = result->advance_frames;
+  gint64 end = session->step.end, frames = result->advance_frames;
   double reached_s;
 
   if (result->language >= 0)
     session->language = result->language;
-  if (is_silence (session, result))
-    return session->step.end;
-  phrases = asr_text_from_result (session->vocab, result,
-      get_language_code (session, session->stream->tasks[index]),
-      session->step.start, heard.spans,
-      session->step.is_doubtful ? 0 : heard.n_spans, output->told,
-      &output->last_speech_s, &reached_s);
+  if (!is_silence (session, result)) {
+    phrases = asr_text_from_result (session->vocab, result,
+        get_language_code (session, session->stream->tasks[index]),
+        session->step.start, heard.spans, is_heard ? heard.n_spans : 0,
+        output->told, &output->last_speech_s, &reached_s);
+    if (!result->is_whole && reached_s > 0)
+      frames = llrint (100 * reached_s);
+    if (frames < get_n_mel_frames (session))
+      end = session->step.start + frames * MEL_FRAME_SAMPLES;
+    /* the times of a translation's words say nothing of holes */
+    if (index == 0 && is_heard
+        && session->stream->tasks[0] == ASR_TASK_TRANSCRIBE)
+      *hole = find_hole (session, &heard, phrases, end);
+  }
+  if (index == 0)
+    *reached = MIN (end, *hole);
+  if (phrases == NULL)
+    return;
+  asr_text_cut (phrases, *hole);
   tell_phrases (session, index, phrases);
   keep_context (session, output, result);
-  if (!result->is_whole && reached_s > 0)
-    frames = llrint (100 * reached_s);
-  if (frames >= get_n_mel_frames (session))
-    return session->step.end;
-  return session->step.start + frames * MEL_FRAME_SAMPLES;
 }
 
 static void
@@ -599,7 +633,7 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     AsrSlots *text_slots)
 {
   AsrHeard heard;
-  gint64 reached = 0;
+  gint64 reached = 0, hole = G_MAXINT64;
   gboolean is_again = FALSE;
 
   for (guint i = 0; i < session->n_outputs; i++)
@@ -608,13 +642,9 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     return;
   for (guint i = 0; i < session->n_outputs; i++) {
     AsrDecodingResult result;
-    gint64 end;
 
     asr_decoding_get_result (session->outputs[i].decoding, &result);
-    end = finish_output (session, i, &result);
-    /* the first output decides where the next window begins */
-    if (i == 0)
-      reached = end;
+    finish_output (session, i, &result, &reached, &hole);
     asr_slots_release (text_slots, &session->outputs[i].text);
   }
   asr_slots_rest (audio_slots, &session->audio);

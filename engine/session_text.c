@@ -128,6 +128,22 @@ asr_text_from_result (const AsrVocab *vocab, const AsrDecodingResult *result,
   return phrases;
 }
 
+void
+asr_text_cut (GArray *phrases, gint64 until)
+{
+  while (phrases->len > 0) {
+    GArray *words
+        = g_array_index (phrases, AsrPhraseText, phrases->len - 1).words;
+
+    while (words->len > 0
+        && g_array_index (words, AsrWord, words->len - 1).start >= until)
+      g_array_set_size (words, words->len - 1);
+    if (words->len > 0)
+      return;
+    g_array_set_size (phrases, phrases->len - 1);
+  }
+}
+
 /* Lower-case letters and digits only. */
 static char *
 get_letters (const char *text)

@@ -31,6 +31,9 @@ GArray *asr_text_from_result (const AsrVocab *vocab,
     const AsrSpan *spans, guint n_spans, gint64 told, double *last_speech_s,
     double *reached_s);
 
+/* Drops the words that begin at @until or later. */
+void asr_text_cut (GArray *phrases, gint64 until);
+
 /* Whether the text is the prompt and nothing else, letters compared. */
 gboolean asr_text_is_prompt (const AsrVocab *vocab,
     const AsrDecodingResult *result, const char *prompt);

@@ -2,7 +2,7 @@
 /*
  * Which stretch of a recording to decode next: windows that begin where
  * speech begins or where the text before ended, that never reach over a long
- * pause, and that are as long as the model allows. Pure: no device, thread or
+ * pause, and that end in a pause where they can. Pure: no device, thread or
  * clock; positions in samples.
  */
 #ifndef ASR_POLICY_OFFLINE_H
@@ -60,15 +60,31 @@ typedef struct {
 
 /* Zero-filled is the state at the start of a timeline. */
 typedef struct {
-  gint64 position;    /* everything before is told */
-  gint64 quiet_start; /* no speech to speak of since */
+  gint64 position;      /* everything before is told */
+  gint64 silence_start; /* from here to position is silence */
+  gint64 quiet_start;   /* no speech to speak of since */
+  AsrSpan hole;         /* the last one found: is decoded by itself, once */
 } AsrOffline;
 
 AsrOfflineStep asr_offline_next (const AsrOffline *offline,
     const AsrOfflineParams *params, const AsrHeard *heard);
 
+/* Audio before this sample is in no window to come. */
+gint64 asr_offline_get_needed (const AsrOffline *offline);
+
 /* Silence up to @end has been told. */
 void asr_offline_take_silence (AsrOffline *offline, gint64 end);
+
+/**
+ * asr_offline_find_hole: looks for speech that the model skipped, which it
+ * does now and then with whole sentences.
+ * @from, @to: a stretch of a decoded window without a word in it
+ * Returns: where the skipped speech begins, which asr_offline_take_text takes
+ *   for @reached: the next window is the hole alone. -1: there is too little
+ *   speech for that, or it was decoded by itself already.
+ */
+gint64 asr_offline_find_hole (AsrOffline *offline, const AsrHeard *heard,
+    gint64 from, gint64 to);
 
 /**
  * asr_offline_take_text: a window was decoded.
@@ -87,7 +103,7 @@ gint64 asr_offline_take_text (AsrOffline *offline,
  *   last, since it was smeared over the pause before it; else to the one that
  *   holds most of it
  * @start, @end: (inout): changed; a word that touches no span moves to the
- *   nearer end of the nearest
+ *   nearer end of the nearest; one without length may stay in a span
  */
 void asr_offline_snap (const AsrSpan *spans, guint n_spans,
     gboolean begins_phrase, gint64 *start, gint64 *end);

@@ -37,15 +37,27 @@ static const Case cases[] = {
       { { S (2), S (6) }, { S (7), OPEN } }, 2, ASR_OFFLINE_WAIT, S (2),
       S (8) },
   { "long pause", &gated, S (2), S (12), S (11), FALSE,
-      { { S (2), S (6) } }, 1, ASR_OFFLINE_DECODE, S (2), S (6), TRUE },
+      { { S (2), S (6) } }, 1, ASR_OFFLINE_DECODE, S (2), S (6.3), TRUE },
   { "pause may still end", &gated, S (2), S (9), S (8), FALSE,
       { { S (2), S (6) } }, 1, ASR_OFFLINE_WAIT, S (2), S (8) },
   { "end of audio in speech", &gated, S (2), S (9), S (9), TRUE,
       { { S (2), OPEN } }, 1, ASR_OFFLINE_DECODE, S (2), S (9), TRUE },
   { "end of audio after speech", &gated, S (2), S (9), S (9), TRUE,
-      { { S (2), S (6) } }, 1, ASR_OFFLINE_DECODE, S (2), S (6), TRUE },
+      { { S (2), S (6) } }, 1, ASR_OFFLINE_DECODE, S (2), S (6.3), TRUE },
   { "silence to the end", &gated, S (6), S (9), S (9), TRUE,
       { { S (2), S (6) } }, 1, ASR_OFFLINE_SILENCE, S (6), S (9) },
+  { "pause late in a window", &gated, S (2), S (25), S (24), FALSE,
+      { { S (2), S (6) }, { S (7), S (16.9) }, { S (17.3), S (20) },
+        { S (21), OPEN } }, 4, ASR_OFFLINE_DECODE, S (2), S (20.3), TRUE },
+  { "pause that may still move", &gated, S (2), S (25), S (19.9), FALSE,
+      { { S (2), S (20) } }, 1, ASR_OFFLINE_WAIT, S (2), S (19.9) },
+  { "pause that may be short", &gated, S (2), S (25), S (20.5), FALSE,
+      { { S (2), S (20) } }, 1, ASR_OFFLINE_WAIT, S (2), S (20.5) },
+  { "short pause late in a window", &gated, S (2), S (25), S (24), FALSE,
+      { { S (2), S (20) }, { S (20.25), OPEN } }, 2, ASR_OFFLINE_DECODE,
+      S (2), S (20.125), TRUE },
+  { "pause at the limit", &gated, S (2), S (40), S (39), FALSE,
+      { { S (2), S (31.5) } }, 1, ASR_OFFLINE_DECODE, S (2), S (32) },
   { "no gate, wait", &open_door, 0, S (9), S (9), FALSE, { { 0 } }, 0,
       ASR_OFFLINE_WAIT, 0, S (9) },
   { "no gate, window", &open_door, S (1), S (31), S (31), FALSE, { { 0 } }, 0,
@@ -58,7 +70,7 @@ static void
 check_case (gconstpointer data)
 {
   const Case *c = data;
-  AsrOffline offline = { c->position, c->position };
+  AsrOffline offline = { c->position, c->position, c->position };
   AsrHeard heard
       = { c->end, c->decided, c->spans, c->n_spans, c->is_complete };
   AsrOfflineStep step = asr_offline_next (&offline, c->params, &heard);
@@ -77,7 +89,7 @@ check_case (gconstpointer data)
 static void
 check_doubt (void)
 {
-  AsrOffline offline = { 0, 0 };
+  AsrOffline offline = { 0 };
   AsrHeard heard = { 0, 0, NULL, 0, FALSE };
   guint n_windows = 0;
 
@@ -124,9 +136,92 @@ check_progress (void)
       S (4)), ==, S (4));
 }
 
+/* A sentence that the model skipped is decoded by itself, and only once. */
+static void
+check_hole (void)
+{
+  const AsrSpan spans[]
+      = { { S (1), S (4) }, { S (6), S (9) }, { S (10), OPEN } };
+  AsrHeard heard = { S (40), S (40), spans, 3, FALSE };
+  AsrOffline offline = { S (1), S (1), S (1) };
+  AsrOfflineStep step = asr_offline_next (&offline, &gated, &heard);
+  gint64 hole;
+
+  g_assert_cmpint (step.end, ==, S (31));
+  /* pauses are no speech, and a second of it may be a breath */
+  g_assert_cmpint (asr_offline_find_hole (&offline, &heard, S (3), S (6)), ==,
+      -1);
+  g_assert_cmpint (asr_offline_find_hole (&offline, &heard, S (8), S (10)),
+      ==, -1);
+  hole = asr_offline_find_hole (&offline, &heard, S (3.8), S (10.5));
+  g_assert_cmpint (hole, ==, S (3.8));
+  g_assert_cmpint (asr_offline_take_text (&offline, &gated, &heard, &step,
+      hole), ==, hole);
+  step = asr_offline_next (&offline, &gated, &heard);
+  g_assert_cmpint (step.action, ==, ASR_OFFLINE_DECODE);
+  g_assert_cmpint (step.start, ==, S (3.8));
+  g_assert_cmpint (step.end, ==, S (10.5));
+  /* nothing is understood in it again: the recording goes on */
+  g_assert_cmpint (asr_offline_find_hole (&offline, &heard, S (3.8), S (10.5)),
+      ==, -1);
+  g_assert_cmpint (asr_offline_take_text (&offline, &gated, &heard, &step,
+      step.end), ==, S (10.5));
+  step = asr_offline_next (&offline, &gated, &heard);
+  g_assert_cmpint (step.start, ==, S (10.5));
+  g_assert_cmpint (step.end, ==, S (40));
+}
+
+/* ... also where it begins the window. */
+static void
+check_hole_at_start (void)
+{
+  const AsrSpan spans[] = { { S (0.25), S (3.5) }, { S (4.7), OPEN } };
+  AsrHeard heard = { S (40), S (40), spans, 2, FALSE };
+  AsrOffline offline = { S (0.25) };
+  AsrOfflineStep step = asr_offline_next (&offline, &gated, &heard);
+  gint64 hole
+      = asr_offline_find_hole (&offline, &heard, step.start, S (4.7));
+
+  g_assert_cmpint (hole, ==, S (0.25));
+  asr_offline_take_text (&offline, &gated, &heard, &step, hole);
+  step = asr_offline_next (&offline, &gated, &heard);
+  g_assert_cmpint (step.start, ==, 0);
+  g_assert_cmpint (step.end, ==, S (4.7));
+}
+
+/* A window has some of the silence around its speech, which no other has. */
+static void
+check_margins (void)
+{
+  const AsrSpan spans[] = { { S (2), S (5) }, { S (9), S (12) },
+    { S (20), OPEN } };
+  AsrHeard heard = { S (60), S (60), spans, 3, FALSE };
+  AsrOffline offline = { 0 };
+  static const AsrSpan windows[] = { { S (1.7), S (5.3) },
+    { S (8.7), S (12.3) }, { S (19.7), S (49.7) } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (windows); i++) {
+    AsrOfflineStep step = asr_offline_next (&offline, &gated, &heard);
+
+    g_assert_cmpint (step.action, ==, ASR_OFFLINE_SILENCE);
+    g_assert_cmpint (step.end, ==, spans[i].start);
+    asr_offline_take_silence (&offline, step.end);
+    g_assert_cmpint (asr_offline_get_needed (&offline), ==,
+        windows[i].start);
+    step = asr_offline_next (&offline, &gated, &heard);
+    g_assert_cmpint (step.action, ==, ASR_OFFLINE_DECODE);
+    g_assert_cmpint (step.start, ==, windows[i].start);
+    g_assert_cmpint (step.end, ==, windows[i].end);
+    asr_offline_take_text (&offline, &gated, &heard, &step, step.end);
+    g_assert_cmpint (asr_offline_get_needed (&offline), ==, step.end);
+  }
+}
+
 static void
 check_snap (void)
 {
+  gint64 inside = 6000, inside_end = 6000, opened = 9500, opened_end = 9500;
+  const AsrSpan is_open = { 9400, G_MAXINT64 };
   const AsrSpan spans[] = { { 1000, 2000 }, { 5000, 9000 } };
   static const struct { gint64 start, end, new_start, new_end;
                  gboolean begins; } cases[] = {
@@ -153,6 +248,13 @@ check_snap (void)
     g_assert_cmpint (start, ==, cases[i].new_start);
     g_assert_cmpint (end, ==, cases[i].new_end);
   }
+  /* a word without length that is in speech is where it belongs */
+  asr_offline_snap (spans, 2, FALSE, &inside, &inside_end);
+  g_assert_cmpint (inside, ==, 6000);
+  g_assert_cmpint (inside_end, ==, 6000);
+  asr_offline_snap (&is_open, 1, FALSE, &opened, &opened_end);
+  g_assert_cmpint (opened, ==, 9500);
+  g_assert_cmpint (opened_end, ==, 9500);
 }
 
 int
@@ -166,6 +268,9 @@ main (int argc, char **argv)
   }
   g_test_add_func ("/offline/doubt", check_doubt);
   g_test_add_func ("/offline/progress", check_progress);
+  g_test_add_func ("/offline/hole", check_hole);
+  g_test_add_func ("/offline/hole-at-start", check_hole_at_start);
+  g_test_add_func ("/offline/margins", check_margins);
   g_test_add_func ("/offline/snap", check_snap);
   return g_test_run ();
 }
