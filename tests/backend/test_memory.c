@@ -3,6 +3,7 @@
  * Device memory does not grow: after a thousand windows, a hundred resets and
  * a hundred loads of an engine as much of it is free as after the first. With
  * the generated model (make_tiny_model.py) on a device; skips without one.
+ * Nor does it after a failure at any of the calls that an engine makes.
  * ASR_TEST_COMPUTE as in suite.h.
  */
 #include "engine/asr.h"
@@ -12,19 +13,27 @@
 #define N_WINDOWS 1000
 #define N_RESETS 100
 #define N_LOADS 100
+#define MAX_CALLS 5000
+#define PATIENCE_US (20 * G_USEC_PER_SEC)
 
 static AsrEngine *
-make_engine (void)
+load_engine (GError **error)
 {
   AsrEngineParams params = ASR_ENGINE_PARAMS_DEFAULT;
-  g_autoptr (GError) error = NULL;
-  AsrEngine *engine;
 
   params.model = g_getenv ("TINY_MODEL");
   params.backend = "cuda";
   if (g_strcmp0 (g_getenv ("ASR_TEST_COMPUTE"), "f32") == 0)
     params.compute_type = ASR_COMPUTE_F32;
-  engine = asr_engine_new (&params, NULL, NULL, &error);
+  return asr_engine_new (&params, NULL, NULL, error);
+}
+
+static AsrEngine *
+make_engine (void)
+{
+  g_autoptr (GError) error = NULL;
+  AsrEngine *engine = load_engine (&error);
+
   g_assert_no_error (error);
   return engine;
 }
@@ -158,6 +167,66 @@ check_loads (Suite *suite)
   g_assert_cmpuint (suite_get_free_bytes (), ==, before);
 }
 
+/* Half a window, unless the @n-th allocation or launch of the engine fails;
+ * 0: none does. */
+static gboolean
+fail_at (guint n, const float *noise, GError **error)
+{
+  g_autofree char *text = g_strdup_printf ("%u", n);
+  g_autoptr (AsrEngine) engine = NULL;
+  g_autoptr (AsrStream) stream = NULL;
+  gint64 deadline = g_get_monotonic_time () + PATIENCE_US;
+  GError *failure = NULL;
+  gboolean is_done = FALSE;
+
+  g_setenv ("ASR_CUDA_FAIL_AT", text, TRUE);
+  engine = load_engine (error);
+  g_unsetenv ("ASR_CUDA_FAIL_AT");
+  if (!engine)
+    return FALSE;
+  stream = make_stream (engine);
+  g_assert_cmpuint (asr_stream_push (stream, noise, WINDOW / 2), ==,
+      WINDOW / 2);
+  asr_stream_drain (stream);
+  while (!is_done && !failure) {
+    g_autoptr (AsrSegment) segment = asr_stream_pull (stream, &failure);
+
+    is_done = segment && segment->type == ASR_SEGMENT_END;
+    g_assert_cmpint (g_get_monotonic_time (), <, deadline);
+    if (!segment)
+      g_usleep (100);
+  }
+  if (failure)
+    g_propagate_error (error, failure);
+  return failure == NULL;
+}
+
+static void
+check_faults (Suite *suite)
+{
+  g_autofree float *noise = make_noise ();
+  gsize before;
+  guint n = 1;
+
+  g_assert_true (fail_at (0, noise, NULL));
+  g_assert_true (fail_at (0, noise, NULL));
+  before = suite_get_free_bytes ();
+  for (; n < MAX_CALLS; n++) {
+    g_autoptr (GError) error = NULL;
+
+    if (fail_at (n, noise, &error))
+      break;
+    g_assert_true (error && error->domain == ASR_ERROR);
+    g_assert_true (error->code == ASR_ERROR_MEMORY
+        || error->code == ASR_ERROR_DEVICE);
+    g_assert_cmpuint (suite_get_free_bytes (), ==, before);
+  }
+  g_test_message ("%u calls failed in turn", n - 1);
+  g_assert_cmpuint (n, >, 200);
+  g_assert_cmpuint (n, <, MAX_CALLS);
+  g_assert_cmpuint (suite_get_free_bytes (), ==, before);
+}
+
 /* For compute-sanitizer: short, and others may use the device meanwhile. */
 static void
 check_once (Suite *suite)
@@ -173,6 +242,7 @@ add_all (void)
   suite_add ("/memory/windows", check_windows);
   suite_add ("/memory/resets", check_resets);
   suite_add ("/memory/loads", check_loads);
+  suite_add ("/memory/faults", check_faults);
   suite_add ("/once", check_once);
 }
 

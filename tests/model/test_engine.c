@@ -2,7 +2,8 @@
 /*
  * The public interface with a generated model that says one fixed script in
  * every window (make_tiny_model.py): streams side by side, resets, cancels,
- * commits, gaps, and what must be refused.
+ * commits, gaps, and what must be refused. ASR_TEST_BACKEND: where, the CPU
+ * if not set.
  */
 #include "engine/asr.h"
 
@@ -19,7 +20,9 @@ make_engine (void)
   AsrEngine *engine;
 
   params.model = g_getenv ("TINY_MODEL");
-  params.backend = "cpu";
+  params.backend = g_getenv ("ASR_TEST_BACKEND");
+  if (!params.backend)
+    params.backend = "cpu";
   params.n_threads = 2;
   engine = asr_engine_new (&params, NULL, NULL, &error);
   g_assert_no_error (error);
