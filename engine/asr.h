@@ -163,6 +163,11 @@ const AsrModelInfo *asr_engine_get_info (AsrEngine *engine);
  * 2 threads, avx512_amx" */
 const char *asr_engine_get_description (AsrEngine *engine);
 
+/* Returns: (transfer none) (nullable): why "auto" did not take a GPU:
+ * NOT_FOUND where there is none, another code where it could not be used;
+ * NULL when it did, or when a backend was asked for by name */
+const GError *asr_engine_get_fallback (AsrEngine *engine);
+
 /* ---- AsrSegment ---- */
 
 /**
@@ -184,6 +189,8 @@ typedef struct {
 typedef enum {
   ASR_SEGMENT_TEXT, /* what was said from start to end; no words: nothing */
   ASR_SEGMENT_END,  /* all that was pushed before drain has been told */
+  ASR_SEGMENT_OUTPUT, /* what a method computed for the audio from start to
+                       * end: see asr_stream_set_output_tap */
 } AsrSegmentType;
 
 /**
@@ -195,6 +202,9 @@ typedef enum {
  * @text: (nullable): the phrase as it would be printed
  * @is_final: FALSE for a guess that a later segment replaces
  * @language: code such as "en", or "" where it is not known
+ * @method, @data, @shape: of type OUTPUT only: f32 [shape[0], shape[1]]; the
+ *   mel spectrogram [n_mels, frames], the encoder's frames [frames, d_model],
+ *   or logits of the decoder [rows that sampled in one step, n_vocab]
  */
 typedef struct {
   AsrSegmentType type;
@@ -207,6 +217,9 @@ typedef struct {
   guint n_words;
   gboolean is_final;
   char language[8];
+  AsrMethod method;
+  const float *data;
+  guint shape[2];
 } AsrSegment;
 
 void asr_segment_free (AsrSegment *segment);
@@ -303,6 +316,11 @@ void asr_stream_cancel (AsrStream *stream);
 
 /* Takes effect at the next run of each method. */
 void asr_stream_set_skip_copy (AsrStream *stream, guint mask);
+
+/* Methods in @mask whose output is copied to the host anyway (which are not in
+ * skip_copy) have it pulled as a segment of type OUTPUT after each run, in
+ * order with the text. Takes effect at the next run of each method. */
+void asr_stream_set_output_tap (AsrStream *stream, guint mask);
 
 /* Gives up encoder output and caches that are retained between runs. */
 void asr_stream_clear_outputs (AsrStream *stream);

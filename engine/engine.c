@@ -16,6 +16,7 @@ struct _AsrEngine {
   AsrVadModel *vad_model;
   AsrScheduler *scheduler;
   char *description;
+  GError *fallback;      /* (nullable): why "auto" took no GPU */
 };
 
 gboolean
@@ -33,13 +34,71 @@ asr_model_check (const char *path, AsrModelInfo *info, GError **error)
   return TRUE;
 }
 
+/* Progress that never goes back, also where a second device is tried. */
+typedef struct {
+  AsrProgressFunc func;
+  gpointer user_data;
+  double reached;
+} Progress;
+
+static gboolean
+report (double fraction, gpointer data)
+{
+  Progress *progress = data;
+
+  progress->reached = MAX (progress->reached, fraction);
+  return progress->func == NULL
+      || progress->func (progress->reached, progress->user_data);
+}
+
+static gboolean
+load_on (AsrEngine *engine, const char *backend,
+    const AsrDeviceParams *device, Progress *progress, GError **error)
+{
+  AsrModelLimits limits = ASR_MODEL_LIMITS_DEFAULT;
+
+  engine->compute = asr_compute_open (backend, device, error);
+  if (engine->compute == NULL)
+    return FALSE;
+  engine->model = asr_model_load (engine->compute, engine->weights, &limits,
+      report, progress, error);
+  if (engine->model == NULL)
+    g_clear_pointer (&engine->compute, asr_compute_close);
+  return engine->model != NULL;
+}
+
+/* A GPU that can be used, else the CPU. */
+static gboolean
+load_on_any (AsrEngine *engine, const AsrDeviceParams *device,
+    Progress *progress, GError **error)
+{
+  AsrDeviceParams cpu = *device;
+
+  if (load_on (engine, "cuda", device, progress, &engine->fallback))
+    return TRUE;
+  if (g_error_matches (engine->fallback, ASR_ERROR, ASR_ERROR_CANCELLED)
+      || g_error_matches (engine->fallback, ASR_ERROR, ASR_ERROR_CORRUPT)) {
+    g_propagate_error (error, g_steal_pointer (&engine->fallback));
+    return FALSE;
+  }
+  /* the index counts GPUs */
+  cpu.index = 0;
+  if (load_on (engine, "cpu", &cpu, progress, error))
+    return TRUE;
+  g_prefix_error (error, "no GPU (%s), and on the CPU: ",
+      engine->fallback->message);
+  return FALSE;
+}
+
 static gboolean
 load (AsrEngine *engine, const AsrEngineParams *params,
-    AsrProgressFunc progress, gpointer user_data, GError **error)
+    AsrProgressFunc func, gpointer user_data, GError **error)
 {
   AsrDeviceParams device
       = { params->device, params->compute_type, params->n_threads };
-  AsrModelLimits limits = ASR_MODEL_LIMITS_DEFAULT;
+  Progress progress = { func, user_data, 0 };
+  gboolean is_any = params->backend == NULL
+      || g_str_equal (params->backend, "auto");
 
   engine->weights = asr_weights_open (params->model, error);
   if (engine->weights == NULL)
@@ -47,12 +106,8 @@ load (AsrEngine *engine, const AsrEngineParams *params,
   engine->vad_model = asr_vad_model_new (error);
   if (engine->vad_model == NULL)
     return FALSE;
-  engine->compute = asr_compute_open (params->backend, &device, error);
-  if (engine->compute == NULL)
-    return FALSE;
-  engine->model = asr_model_load (engine->compute, engine->weights, &limits,
-      progress, user_data, error);
-  if (engine->model == NULL)
+  if (!(is_any ? load_on_any (engine, &device, &progress, error)
+               : load_on (engine, params->backend, &device, &progress, error)))
     return FALSE;
   asr_weights_drop_pages (engine->weights);
   engine->scheduler = asr_scheduler_new (engine->model);
@@ -70,6 +125,7 @@ close_all (AsrEngine *engine)
     asr_compute_close (engine->compute);
   asr_vad_model_free (engine->vad_model);
   asr_weights_free (engine->weights);
+  g_clear_error (&engine->fallback);
   g_free (engine->description);
   g_free (engine);
 }
@@ -118,6 +174,12 @@ const char *
 asr_engine_get_description (AsrEngine *engine)
 {
   return engine->description;
+}
+
+const GError *
+asr_engine_get_fallback (AsrEngine *engine)
+{
+  return engine->fallback;
 }
 
 guint

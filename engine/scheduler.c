@@ -6,7 +6,11 @@
  */
 #include "engine/scheduler.h"
 
+#include <string.h>
+
 #include "engine/text/vocab.h"
+
+#define MEL_FRAME_SAMPLES 160
 
 struct _AsrScheduler {
   AsrModel *model;
@@ -29,6 +33,7 @@ struct _AsrScheduler {
   GArray *choices;         /* AsrChoice */
   GPtrArray *writers;      /* AsrSessionOutput: who has rows in the batch */
   GArray *n_choices;       /* guint: of each writer */
+  GPtrArray *owners;       /* AsrSession: of each writer */
   AsrTokenRecord *records; /* [max_rows * steps ahead] */
   gint16 *frames;          /* [max_rows] */
 };
@@ -55,6 +60,34 @@ is_stale (gpointer session)
   return asr_session_is_stale (session);
 }
 
+/* Mel and encoder output of a window, where the user wants them. */
+static gboolean
+tell_outputs (AsrScheduler *self, AsrSession *session, guint slot,
+    GError **error)
+{
+  const AsrModelInfo *info = asr_model_get_info (self->model);
+
+  for (guint m = ASR_METHOD_MEL; m <= ASR_METHOD_ENCODER; m++) {
+    gboolean is_mel = m == ASR_METHOD_MEL;
+    guint hop = is_mel ? MEL_FRAME_SAMPLES : info->encoder_frame_samples;
+    guint n_frames = info->max_window_samples / hop;
+    AsrSegment *segment;
+    float *data;
+
+    if (!asr_session_is_tapped (session, m))
+      continue;
+    data = asr_session_make_output (session, m,
+        is_mel ? info->n_mels : n_frames, is_mel ? n_frames : info->d_model,
+        &segment);
+    if (!asr_model_read_output (self->model, m, slot, data, error)) {
+      asr_segment_free (segment);
+      return FALSE;
+    }
+    asr_session_tell_output (session, segment);
+  }
+  return TRUE;
+}
+
 /* Returns: whether a window was encoded */
 static gboolean
 encode_one (AsrScheduler *self, AsrSession *session)
@@ -70,7 +103,9 @@ encode_one (AsrScheduler *self, AsrSession *session)
     asr_slots_rest (self->audio_slots, holder);
     return TRUE;
   }
-  if (!asr_model_encode (self->model, &row, 1, is_stale, session, &error)) {
+  if (!asr_model_encode (self->model, &row, 1, is_stale, session, &error)
+      || (!asr_session_is_stale (session)
+          && !tell_outputs (self, session, row.audio_slot, &error))) {
     fail_all (self->turn, ASR_SESSION_ENCODE, error);
     return TRUE;
   }
@@ -97,7 +132,8 @@ encode (AsrScheduler *self)
 
 /* Adds an output's rows where the batch has room. */
 static void
-gather_output (AsrScheduler *self, AsrSessionOutput *output)
+gather_output (AsrScheduler *self, AsrSession *session,
+    AsrSessionOutput *output)
 {
   guint max_rows = asr_model_get_limits (self->model)->max_rows;
   guint n_rows = self->rows->len, n_choices = self->choices->len, n;
@@ -114,6 +150,7 @@ gather_output (AsrScheduler *self, AsrSessionOutput *output)
     asr_model_set_text_state (self->model, output->text.slot, &state);
   n = self->choices->len - n_choices;
   g_ptr_array_add (self->writers, output);
+  g_ptr_array_add (self->owners, session);
   g_array_append_val (self->n_choices, n);
 }
 
@@ -133,7 +170,39 @@ gather_session (AsrScheduler *self, AsrSession *session)
       asr_session_start_output (session, &outputs[i]);
     }
     if (asr_decoding_get_phase (outputs[i].decoding) < ASR_DECODING_ALIGN)
-      gather_output (self, &outputs[i]);
+      gather_output (self, session, &outputs[i]);
+  }
+}
+
+/* Whether anyone in the batch wants to see logits: then each step is told. */
+static gboolean
+is_tapped (AsrScheduler *self)
+{
+  for (guint i = 0; i < self->owners->len; i++)
+    if (asr_session_is_tapped (g_ptr_array_index (self->owners, i),
+            ASR_METHOD_DECODER))
+      return TRUE;
+  return FALSE;
+}
+
+static void
+tell_logits (AsrScheduler *self)
+{
+  guint n_vocab = asr_model_get_info (self->model)->n_vocab, at = 0;
+  const float *logits = asr_model_get_host_logits (self->model);
+
+  for (guint i = 0; i < self->owners->len; i++) {
+    AsrSession *session = g_ptr_array_index (self->owners, i);
+    guint n = g_array_index (self->n_choices, guint, i);
+    AsrSegment *segment;
+
+    if (n > 0 && asr_session_is_tapped (session, ASR_METHOD_DECODER)) {
+      memcpy (asr_session_make_output (session, ASR_METHOD_DECODER, n,
+                  n_vocab, &segment),
+          logits + (gsize) at * n_vocab, (gsize) n * n_vocab * sizeof (float));
+      asr_session_tell_output (session, segment);
+    }
+    at += n;
   }
 }
 
@@ -170,6 +239,7 @@ decode (AsrScheduler *self)
   g_array_set_size (self->choices, 0);
   g_array_set_size (self->n_choices, 0);
   g_ptr_array_set_size (self->writers, 0);
+  g_ptr_array_set_size (self->owners, 0);
   for (guint i = 0; i < self->turn->len; i++) {
     AsrSession *session = g_ptr_array_index (self->turn, i);
 
@@ -189,6 +259,8 @@ decode (AsrScheduler *self)
     if (asr_decoding_get_phase (output->decoding) != ASR_DECODING_STEP)
       n_steps = 1;
   }
+  if (is_tapped (self))
+    n_steps = 1;
   if (!asr_model_decode (self->model, (const AsrRow *) self->rows->data,
           self->rows->len, (const AsrChoice *) self->choices->data,
           self->choices->len, n_steps, skip_copy, self->records, &cost,
@@ -199,6 +271,8 @@ decode (AsrScheduler *self)
   asr_session_get_costs (first)[ASR_METHOD_DECODER].time_ns += cost.time_ns;
   asr_session_get_costs (first)[ASR_METHOD_DECODER].to_host_bytes
       += cost.to_host_bytes;
+  if (is_tapped (self))
+    tell_logits (self);
   feed_records (self, n_steps);
   return TRUE;
 }
@@ -323,6 +397,7 @@ asr_scheduler_new (AsrModel *model)
   self->choices = g_array_new (FALSE, FALSE, sizeof (AsrChoice));
   self->writers = g_ptr_array_new ();
   self->n_choices = g_array_new (FALSE, FALSE, sizeof (guint));
+  self->owners = g_ptr_array_new ();
   self->records = g_new (AsrTokenRecord,
       (gsize) limits->max_rows * asr_model_get_steps_ahead (model));
   self->frames = g_new (gint16, limits->max_rows);
@@ -350,6 +425,7 @@ asr_scheduler_free (AsrScheduler *self)
   g_array_unref (self->choices);
   g_ptr_array_unref (self->writers);
   g_array_unref (self->n_choices);
+  g_ptr_array_unref (self->owners);
   g_free (self->records);
   g_free (self->frames);
   g_mutex_clear (&self->lock);

@@ -55,6 +55,27 @@ asr_segment_new (AsrSegmentType type, guint output, guint epoch, gint64 start,
   return segment;
 }
 
+AsrSegment *
+asr_segment_new_output (guint epoch, gint64 start, gint64 end,
+    AsrMethod method, guint n_rows, guint n_columns, float **data)
+{
+  gsize n_values = (gsize) n_rows * n_columns;
+  AsrSegment *segment
+      = g_malloc0 (sizeof (AsrSegment) + n_values * sizeof (float));
+
+  *data = (float *) (segment + 1);
+  segment->type = ASR_SEGMENT_OUTPUT;
+  segment->epoch = epoch;
+  segment->start = start;
+  segment->end = end;
+  segment->is_final = TRUE;
+  segment->method = method;
+  segment->data = *data;
+  segment->shape[0] = n_rows;
+  segment->shape[1] = n_columns;
+  return segment;
+}
+
 void
 asr_segment_free (AsrSegment *segment)
 {

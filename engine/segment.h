@@ -16,6 +16,11 @@ AsrSegment *asr_segment_new (AsrSegmentType type, guint output, guint epoch,
     gint64 start, gint64 end, const AsrWord *words, guint n_words,
     const char *language);
 
+/* Returns: (transfer full): a segment of type OUTPUT with room for f32
+ * [n_rows, n_columns] at @data */
+AsrSegment *asr_segment_new_output (guint epoch, gint64 start, gint64 end,
+    AsrMethod method, guint n_rows, guint n_columns, float **data);
+
 G_END_DECLS
 
 #endif

@@ -54,6 +54,7 @@ struct _AsrSession {
   gint language;             /* index, -1: not known yet */
   gint wished_language;      /* what the user last said */
   guint skip_copy;
+  guint tap;
   AsrSlotHolder audio;
   AsrSessionOutput outputs[ASR_MAX_OUTPUTS];
   guint n_outputs;
@@ -124,6 +125,23 @@ release_slots (AsrSession *session, AsrSlots *audio_slots,
     asr_slots_release (text_slots, &session->outputs[i].text);
 }
 
+/* What the stream has in device memory now. */
+static void
+tell_retained (AsrSession *session)
+{
+  guint n_slots = asr_model_get_limits (session->model)->n_audio_slots;
+
+  g_mutex_lock (&session->stream->lock);
+  for (guint m = 0; m < ASR_N_METHODS; m++) {
+    gsize slot_bytes = asr_model_get_slot_bytes (session->model, m);
+
+    session->stream->stats.methods[m].retained_bytes
+        = session->audio.slot >= 0 ? slot_bytes : 0;
+    session->stream->stats.methods[m].allocated_bytes = slot_bytes * n_slots;
+  }
+  g_mutex_unlock (&session->stream->lock);
+}
+
 /* ---- what users said ---- */
 
 /* With the stream's lock held. */
@@ -186,6 +204,7 @@ take_wishes (AsrSession *session, AsrSlots *audio_slots, AsrSlots *text_slots)
     session->is_complete = TRUE;
   }
   session->skip_copy = stream->skip_copy;
+  session->tap = stream->tap;
   if (stream->language != session->wished_language)
     session->language = session->wished_language = stream->language;
   g_mutex_unlock (&stream->lock);
@@ -355,10 +374,10 @@ gboolean
 asr_session_update (AsrSession *session, AsrSlots *audio_slots,
     AsrSlots *text_slots)
 {
-  gboolean changed;
+  gboolean changed, goes_on = take_wishes (session, audio_slots, text_slots);
 
-  if (!take_wishes (session, audio_slots, text_slots)
-      || session->state != ASR_SESSION_IDLE || session->n_outputs == 0)
+  tell_retained (session);
+  if (!goes_on || session->state != ASR_SESSION_IDLE || session->n_outputs == 0)
     return FALSE;
   changed = listen_on (session);
   if (!changed && session->is_complete
@@ -392,6 +411,30 @@ guint
 asr_session_get_skip_copy (const AsrSession *session)
 {
   return session->skip_copy;
+}
+
+gboolean
+asr_session_is_tapped (const AsrSession *session, AsrMethod method)
+{
+  return (session->tap & ~session->skip_copy & ASR_METHOD_MASK (method)) != 0;
+}
+
+float *
+asr_session_make_output (const AsrSession *session, AsrMethod method,
+    guint n_rows, guint n_columns, AsrSegment **segment)
+{
+  float *data;
+
+  *segment = asr_segment_new_output (session->epoch, session->step.start,
+      session->step.end, method, n_rows, n_columns, &data);
+  return data;
+}
+
+void
+asr_session_tell_output (AsrSession *session, AsrSegment *segment)
+{
+  asr_stream_take_segment (session->stream, segment);
+  asr_stream_notify (session->stream);
 }
 
 AsrSessionOutput *
@@ -595,16 +638,10 @@ add_stats (AsrSession *session)
   }
   stats->n_windows++;
   for (guint m = 0; m < ASR_N_METHODS; m++) {
-    gsize slot_bytes = asr_model_get_slot_bytes (session->model, m);
-
     stats->methods[m].n_runs += runs[m];
     stats->methods[m].time_ns += session->costs[m].time_ns;
     stats->methods[m].to_host_bytes += session->costs[m].to_host_bytes;
     stats->methods[m].to_device_bytes += session->costs[m].to_device_bytes;
-    stats->methods[m].retained_bytes
-        = session->audio.slot >= 0 ? slot_bytes : 0;
-    stats->methods[m].allocated_bytes
-        = slot_bytes * asr_model_get_limits (session->model)->n_audio_slots;
   }
   g_mutex_unlock (&session->stream->lock);
   memset (session->costs, 0, sizeof session->costs);

@@ -66,6 +66,17 @@ void asr_session_start_output (AsrSession *session, AsrSessionOutput *output);
 AsrMethodCost *asr_session_get_costs (AsrSession *session);
 guint asr_session_get_skip_copy (const AsrSession *session);
 
+/* Whether the output of a method is wanted by the user: it is not skipped,
+ * and tapped. */
+gboolean asr_session_is_tapped (const AsrSession *session, AsrMethod method);
+
+/* Tells the output of a method run on the window: f32 [n_rows, n_columns].
+ * Returns: (transfer none): where the caller puts it, before
+ * asr_session_tell_output hands it on; @segment: (out) (transfer full) */
+float *asr_session_make_output (const AsrSession *session, AsrMethod method,
+    guint n_rows, guint n_columns, AsrSegment **segment);
+void asr_session_tell_output (AsrSession *session, AsrSegment *segment);
+
 /* All decodings are done: segments for the user, and on to the next window;
  * or once more for an output that only gave its prompt back. */
 void asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,

@@ -263,6 +263,14 @@ asr_stream_set_skip_copy (AsrStream *stream, guint mask)
 }
 
 void
+asr_stream_set_output_tap (AsrStream *stream, guint mask)
+{
+  g_mutex_lock (&stream->lock);
+  stream->tap = mask & ASR_METHOD_MASK_ALL;
+  g_mutex_unlock (&stream->lock);
+}
+
+void
 asr_stream_clear_outputs (AsrStream *stream)
 {
   g_mutex_lock (&stream->lock);

@@ -43,6 +43,7 @@ struct _AsrStream {
   gint64 commit_until;       /* sample before which all is to be made final */
   gint language;             /* index, -1: detect */
   guint skip_copy;
+  guint tap;                 /* mask of methods whose output is pulled */
   AsrStats stats;
   GError *error;
 

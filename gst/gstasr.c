@@ -63,7 +63,7 @@ enum {
   PROP_STATS,
 };
 
-enum { SIGNAL_CLEAR_DEVICE_OUTPUTS, N_SIGNALS };
+enum { SIGNAL_CLEAR_DEVICE_OUTPUTS, SIGNAL_METHOD_OUTPUT, N_SIGNALS };
 
 static guint signals[N_SIGNALS];
 
@@ -244,6 +244,31 @@ report_progress (double fraction, gpointer user_data)
   return goes_on;
 }
 
+/* Who computes, where the element was to choose. */
+static void
+tell_choice (GstAsr *self, AsrEngine *engine)
+{
+  const GError *fallback = asr_engine_get_fallback (engine);
+  gboolean is_auto;
+
+  GST_OBJECT_LOCK (self);
+  is_auto = self->backend == GST_ASR_BACKEND_AUTO;
+  GST_OBJECT_UNLOCK (self);
+  if (!is_auto)
+    return;
+  if (fallback == NULL)
+    GST_ELEMENT_INFO (self, LIBRARY, SETTINGS,
+        ("The GPU computes: %s.", asr_engine_get_description (engine)),
+        (NULL));
+  else if (g_error_matches (fallback, ASR_ERROR, ASR_ERROR_NOT_FOUND))
+    GST_INFO_OBJECT (self, "no GPU, so the CPU computes: %s",
+        fallback->message);
+  else
+    GST_ELEMENT_WARNING (self, LIBRARY, SETTINGS,
+        ("The GPU can't be used, so the CPU computes: %s", fallback->message),
+        (NULL));
+}
+
 static AsrStream *
 make_stream (GstAsr *self, AsrEngine *engine, GError **error)
 {
@@ -322,6 +347,7 @@ load (gpointer data)
     return NULL;
   }
   GST_INFO_OBJECT (self, "%s: %s", model, asr_engine_get_description (engine));
+  tell_choice (self, engine);
   post_progress (self, GST_PROGRESS_TYPE_COMPLETE,
       asr_engine_get_description (engine));
   g_mutex_lock (&self->lock);
@@ -558,6 +584,9 @@ get_stats (GstAsr *self)
         "allocated-bytes", G_TYPE_UINT64, stats.methods[m].allocated_bytes,
         NULL);
 
+    if (m == ASR_METHOD_DECODER && stats.n_tokens > 0)
+      gst_structure_set (method, "bytes-to-host-per-token", G_TYPE_DOUBLE,
+          (double) stats.methods[m].to_host_bytes / stats.n_tokens, NULL);
     gst_structure_set (structure, asr_method_get_name (m),
         GST_TYPE_STRUCTURE, method, NULL);
   }
@@ -614,6 +643,19 @@ gst_asr_get_property (GObject *object, guint id, GValue *value,
       break;
   }
   GST_OBJECT_UNLOCK (self);
+}
+
+void
+gst_asr_emit_output (GstAsr *self, const char *method, GstSample *sample)
+{
+  g_signal_emit (self, signals[SIGNAL_METHOD_OUTPUT], 0, method, sample);
+}
+
+guint
+gst_asr_get_tap (GstAsr *self)
+{
+  return g_signal_has_handler_pending (self, signals[SIGNAL_METHOD_OUTPUT], 0,
+      FALSE) ? ASR_METHOD_MASK_ALL : 0;
 }
 
 static void
@@ -770,6 +812,22 @@ gst_asr_class_init (GstAsrClass *klass)
       = g_signal_new_class_handler ("clear-device-outputs",
           G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION,
           G_CALLBACK (clear_device_outputs), NULL, NULL, NULL, G_TYPE_NONE, 0);
+
+  /**
+   * GstAsr::method-output:
+   * @method: "mel", "encoder" or "decoder"
+   * @sample: f32 values; caps `application/x-asr-output` with method, format
+   *   and shape, rows first; PTS and duration of the audio it belongs to
+   *
+   * What a method computed, for whoever wants it: the encoder's frames tell
+   * speakers, languages and sounds apart. Emitted from the source pad's
+   * thread, in order with the text, for methods that
+   * #GstAsr:skip-copy-output-to-cpu-for-method does not name.
+   */
+  signals[SIGNAL_METHOD_OUTPUT]
+      = g_signal_new ("method-output", G_TYPE_FROM_CLASS (klass),
+          G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
+          G_TYPE_STRING, GST_TYPE_SAMPLE);
 
   gst_element_class_set_static_metadata (element_class, "Transcriber",
       "Audio/Text/Filter",

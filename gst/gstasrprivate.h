@@ -85,6 +85,13 @@ struct _GstAsr {
 
 void gst_asr_post_error (GstAsr *self, const GError *error);
 
+/* Signal method-output, from the source pad's task. */
+void gst_asr_emit_output (GstAsr *self, const char *method,
+    GstSample *sample);
+
+/* Returns: mask of methods whose output somebody waits for */
+guint gst_asr_get_tap (GstAsr *self);
+
 /* Wakes everyone; what follows returns ERROR until READY. */
 void gst_asr_set_failed (GstAsr *self);
 

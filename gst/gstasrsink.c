@@ -25,6 +25,8 @@ push_samples (GstAsr *self, const float *samples, gsize n_samples)
 
   g_mutex_lock (&self->lock);
   ret = wait_for_stream (self);
+  if (ret == GST_FLOW_OK)
+    asr_stream_set_output_tap (self->stream, gst_asr_get_tap (self));
   while (ret == GST_FLOW_OK && n_samples > 0) {
     gsize n_taken = asr_stream_push (self->stream, samples, n_samples);
 

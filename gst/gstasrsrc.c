@@ -59,6 +59,40 @@ push_segment (GstAsr *self, const AsrSegment *segment)
   return push_all (self, &out);
 }
 
+/* What a method computed goes to whoever asked for it. */
+static void
+tell_output (GstAsr *self, AsrSegment *segment)
+{
+  gsize n_bytes
+      = (gsize) segment->shape[0] * segment->shape[1] * sizeof (float);
+  const char *method = asr_method_get_name (segment->method);
+  g_autoptr (GstBuffer) buffer = gst_buffer_new_memdup (segment->data,
+      n_bytes);
+  g_autoptr (GstCaps) caps = gst_caps_new_simple ("application/x-asr-output",
+      "method", G_TYPE_STRING, method, "format", G_TYPE_STRING, "F32LE", NULL);
+  g_autoptr (GstSample) sample = NULL;
+  g_auto (GValue) shape = G_VALUE_INIT;
+
+  g_value_init (&shape, GST_TYPE_ARRAY);
+  for (guint i = 0; i < G_N_ELEMENTS (segment->shape); i++) {
+    g_auto (GValue) length = G_VALUE_INIT;
+
+    g_value_init (&length, G_TYPE_INT);
+    g_value_set_int (&length, segment->shape[i]);
+    gst_value_array_append_value (&shape, &length);
+  }
+  gst_caps_set_value (caps, "shape", &shape);
+  g_mutex_lock (&self->lock);
+  GST_BUFFER_PTS (buffer)
+      = gst_asr_clock_to_pts (self->clock, segment->start);
+  GST_BUFFER_DURATION (buffer)
+      = gst_asr_clock_to_pts (self->clock, segment->end)
+      - GST_BUFFER_PTS (buffer);
+  g_mutex_unlock (&self->lock);
+  sample = gst_sample_new (buffer, caps, &self->out_segment, NULL);
+  gst_asr_emit_output (self, method, sample);
+}
+
 /* Stream-start, caps and segments, in their order. */
 static void
 push_events (GstAsr *self)
@@ -132,6 +166,8 @@ pull_all (GstAsr *self, AsrStream *stream)
     push_events (self);
     if (is_end)
       finish_drain (self);
+    else if (segment->type == ASR_SEGMENT_OUTPUT)
+      tell_output (self, segment);
     else
       ret = push_segment (self, segment);
     asr_segment_free (segment);

@@ -5,10 +5,11 @@
 #include "engine/backend/composite.h"
 #include "engine/backend/registry.h"
 
-static AsrCompute *
-open_named (const char *name, const AsrDeviceParams *params, GError **error)
+AsrCompute *
+asr_compute_open (const char *backend, const AsrDeviceParams *params,
+    GError **error)
 {
-  const AsrBackend *table = asr_backend_find (name, error);
+  const AsrBackend *table = asr_backend_find (backend, error);
   AsrDevice *device = table ? table->device_open (params, error) : NULL;
   AsrCompute *compute;
 
@@ -19,30 +20,6 @@ open_named (const char *name, const AsrDeviceParams *params, GError **error)
   compute->device = device;
   compute->info = table->device_get_info (device);
   return compute;
-}
-
-AsrCompute *
-asr_compute_open (const char *backend, const AsrDeviceParams *params,
-    GError **error)
-{
-  g_autoptr (GError) gpu_error = NULL;
-  AsrDeviceParams cpu_params = *params;
-  AsrCompute *compute;
-
-  if (!backend || g_str_equal (backend, "auto")) {
-    compute = open_named ("cuda", params, &gpu_error);
-    if (compute)
-      return compute;
-    g_debug ("no GPU, so the CPU computes: %s", gpu_error->message);
-    /* the index counts GPUs */
-    cpu_params.index = 0;
-    compute = open_named ("cpu", &cpu_params, error);
-    if (!compute)
-      g_prefix_error (error, "no GPU (%s), and on the CPU: ",
-          gpu_error->message);
-    return compute;
-  }
-  return open_named (backend, params, error);
 }
 
 void

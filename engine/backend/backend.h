@@ -109,7 +109,7 @@ typedef struct {
 
 /**
  * asr_compute_open: finds a backend by name and opens its device.
- * @backend: "auto", "cpu" or "cuda"; auto takes a usable GPU, else the CPU
+ * @backend: "cpu" or "cuda"
  *
  * Returns: (transfer full): free with asr_compute_close after all memory,
  *   weights and queues of it

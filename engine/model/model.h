@@ -106,6 +106,11 @@ gboolean asr_model_decode (AsrModel *model, const AsrRow *rows, guint n_rows,
     const AsrChoice *choices, guint n_choices, guint n_steps, guint skip_copy,
     AsrTokenRecord *records, AsrMethodCost *cost, GError **error);
 
+/* Logits of the last step of asr_model_decode whose skip_copy did not name the
+ * decoder: host f32 [n_choices, n_vocab] of up to 32 choices, two for each of
+ * the text slots; valid until the next run. */
+const float *asr_model_get_host_logits (const AsrModel *model);
+
 /**
  * asr_model_align: a decoder pass over a whole text without sampling.
  * @rows: [n_rows] of one text slot: start sequence, text, eot

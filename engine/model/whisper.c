@@ -459,6 +459,12 @@ asr_model_decode (AsrModel *model, const AsrRow *rows, guint n_rows,
   return TRUE;
 }
 
+const float *
+asr_model_get_host_logits (const AsrModel *model)
+{
+  return model->staged_output.data;
+}
+
 gboolean
 asr_model_align (AsrModel *model, const AsrRow *rows, guint n_rows,
     const AsrChoice *choices, guint n_choices, guint first_row,

@@ -121,7 +121,7 @@ find_device (guint index, GError **error)
     return FALSE;
   }
   if (index >= (guint) n_devices) {
-    g_set_error (error, ASR_ERROR, ASR_ERROR_NOT_FOUND,
+    g_set_error (error, ASR_ERROR, ASR_ERROR_ARGUMENT,
         "there is no CUDA device %u, only %d", index, n_devices);
     return FALSE;
   }
