@@ -22,6 +22,8 @@
 #define MAX_ROWS 16
 #define N_AHEAD 8     /* steps that the engine enqueues at once */
 #define N_TOKENS 100  /* of a window, for the sum */
+#define N_ALIGN 8     /* alignment heads */
+#define ALIGN_ROWS (N_TOKENS + 5) /* with start sequence and end */
 
 /* Of an H200, as measured: bytes a second, f16 operations a second. */
 #define BANDWIDTH 4.3e12
@@ -62,6 +64,8 @@ typedef struct {
   void *host_output;   /* pinned: mel or encoder output */
   void *x, *scratch, *stem, *output, *decoder_x, *decoder_scratch;
   AsrTokenRecord *records;
+  float *scores;
+  gint16 *align_frames;
 } Bench;
 
 static void
@@ -234,6 +238,9 @@ fill_buffers (Bench *b)
   b->decoder_x = new_memory (b, ASR_MEMORY_DEVICE, MAX_ROWS * d * act);
   b->decoder_scratch
       = new_memory (b, ASR_MEMORY_DEVICE, MAX_ROWS * 8 * d * act);
+  b->scores = new_floats (b, (gsize) N_ALIGN * ALIGN_ROWS * N_FRAMES, 1);
+  b->align_frames = new_memory (b, ASR_MEMORY_PINNED,
+      ALIGN_ROWS * sizeof (gint16));
   b->records = new_memory (b, ASR_MEMORY_PINNED,
       MAX_ROWS * 64 * sizeof (AsrTokenRecord));
   wait_all (b);
@@ -311,6 +318,16 @@ run_cross_kv (Bench *b)
     &b->cross, 0 };
 
   b->table->cross_kv (b->queue, &params);
+}
+
+/* Scores to frames; not the decoder pass that makes the scores. */
+static void
+run_align (Bench *b)
+{
+  AsrAlignParams params = { N_ALIGN, ALIGN_ROWS, ALIGN_ROWS, 3, N_FRAMES,
+    N_FRAMES, b->scores, b->align_frames };
+
+  b->table->align (b->queue, &params);
 }
 
 static void
@@ -527,6 +544,8 @@ report_all (Bench *b, gboolean is_full)
       s->n_encoder * 12 * weight);
   report (b, "cross K/V", run_cross_kv, s->n_decoder * 2 * dense,
       s->n_decoder * 2 * (row + weight));
+  report (b, "align, 100 tokens", run_align, 0,
+      4.0 * N_ALIGN * ALIGN_ROWS * N_FRAMES * sizeof (float) / 1e6);
   report_steps (b, 1, 50);
   report_steps (b, 1, 1);
   if (is_full) {

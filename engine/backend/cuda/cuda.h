@@ -205,9 +205,10 @@ gboolean asr_cuda_rows_follow (const AsrRow *rows, guint n_rows);
 void asr_cuda_attend (AsrQueue *queue, const AsrAttentionParams *params,
     const AsrRow *rows, gboolean appends, gboolean is_early);
 
-/* @choices: device; @records: pinned, or NULL: those of @input */
+/* @choices: device; @input: (nullable): device, has the records; @is_early:
+ * see AsrChoose */
 void asr_cuda_choose_from (AsrQueue *queue, const AsrChooseParams *params,
-    const AsrChoice *choices, const AsrStepInput *input);
+    const AsrChoice *choices, const AsrStepInput *input, gboolean is_early);
 
 void asr_cuda_step_graph_free (AsrStepGraph *graph);
 

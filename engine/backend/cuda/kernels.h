@@ -169,6 +169,8 @@ cudaError_t asr_cuda_attention_cache (const AsrLaunch *launch,
 #define ASR_CUDA_CHOICE_SIZE 12
 
 typedef struct {
+  gboolean is_early;      /* choices and states were written at least two
+                           * kernels ahead */
   guint n_choices;
   const AsrChoice *choices;
   const float *logits;    /* [n_choices, n_vocab] */

@@ -76,11 +76,12 @@ asr_cuda_op_embed (AsrQueue *queue, const AsrEmbedParams *params)
 
 void
 asr_cuda_choose_from (AsrQueue *queue, const AsrChooseParams *params,
-    const AsrChoice *choices, const AsrStepInput *input)
+    const AsrChoice *choices, const AsrStepInput *input, gboolean is_early)
 {
   for (guint first = 0; first < params->n_choices;
        first += ASR_CUDA_CHOICES_AT_ONCE) {
     AsrChoose choose = {
+      .is_early = is_early,
       .n_choices = MIN (ASR_CUDA_CHOICES_AT_ONCE, params->n_choices - first),
       .choices = choices + first,
       .logits = params->logits + (gsize) first * params->tokens->n_vocab,
@@ -109,7 +110,7 @@ asr_cuda_op_choose (AsrQueue *queue, const AsrChooseParams *params)
   choices = asr_cuda_stage (queue, params->choices,
       params->n_choices * sizeof (AsrChoice));
   if (choices)
-    asr_cuda_choose_from (queue, params, choices, NULL);
+    asr_cuda_choose_from (queue, params, choices, NULL, FALSE);
 }
 
 void

@@ -162,7 +162,7 @@ choose_piece (const Step *step, guint first, guint n)
   choose.records += first;
   if (!step->queue->error)
     asr_cuda_choose_from (step->queue, &choose, step->choices + first,
-        step->input);
+        step->input, TRUE);
 }
 
 /* Everything behind the embedding. */

@@ -92,40 +92,54 @@ get_allowed (const AsrChoose &p, const AsrChoice &choice,
   return allowed;
 }
 
-/* A logit, or minus infinity where it is not allowed. */
-static __device__ __forceinline__ float
-get_logit (const AsrAllowed &allowed, const guint32 *mask,
-    const float *logits, int id, int end)
+static __device__ __forceinline__ bool
+is_allowed (const AsrAllowed &allowed, const guint32 *mask, int id)
 {
   bool is_text = id >= allowed.text_begin && id < allowed.text_end;
   bool is_time
       = id >= allowed.timestamp_begin && id < allowed.timestamp_end;
 
-  if (id >= end || (!is_text && !is_time))
-    return -INFINITY;
-  if (allowed.mask != ASR_MASK_NONE && mask[id / 32] >> id % 32 & 1)
-    return -INFINITY;
-  return logits[id];
+  return (is_text || is_time)
+      && (allowed.mask == ASR_MASK_NONE || !(mask[id / 32] >> id % 32 & 1));
 }
 
-/* This block's piece of the logits, AHEAD of them in flight for a thread. */
-static __device__ void
-walk_logits (const AsrChoose &p, const AsrAllowed &allowed,
-    const AsrTextState &state, bool samples, const float *logits,
-    Range ranges[2])
+/* Which of a thread's next AHEAD ids are allowed, as bits. Reads masks only:
+ * they were there before the step. */
+static __device__ __forceinline__ unsigned
+find_allowed (const AsrAllowed &allowed, const guint32 *mask, int first,
+    int end)
 {
-  int n = p.tokens.n_vocab, size = (n + PIECES - 1) / PIECES;
-  int begin = blockIdx.x * size, end = min (begin + size, n);
-  const guint32 *mask = p.masks + (size_t) allowed.mask * ((n + 31) / 32);
+  unsigned bits = 0;
+
+#pragma unroll
+  for (int i = 0; i < AHEAD; i++) {
+    int id = first + i * THREADS + (int) threadIdx.x;
+
+    if (id < end && is_allowed (allowed, mask, id))
+      bits |= 1u << i;
+  }
+  return bits;
+}
+
+/* This block's piece of the logits, AHEAD of them in flight for a thread.
+ * @bits: of the first ones */
+static __device__ void
+walk_logits (const AsrAllowed &allowed, const AsrTextState &state,
+    bool samples, const guint32 *mask, const float *logits, int begin,
+    int end, unsigned bits, Range ranges[2])
+{
   bool is_warm = samples && state.temperature > 0;
 
   for (int first = begin; first < end; first += AHEAD * THREADS) {
     float x[AHEAD];
 
+    if (first != begin)
+      bits = find_allowed (allowed, mask, first, end);
 #pragma unroll
     for (int i = 0; i < AHEAD; i++)
-      x[i] = get_logit (allowed, mask, logits,
-          first + i * THREADS + (int) threadIdx.x, end);
+      x[i] = bits >> i & 1
+          ? logits[first + i * THREADS + (int) threadIdx.x]
+          : -INFINITY;
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
       int id = first + i * THREADS + (int) threadIdx.x;
@@ -193,7 +207,9 @@ sample (const AsrChoose &p, AsrTextState *state, const float *logits,
 
   record->id = ranges[winner].id;
   if (record->id >= 0) {
-    record->log_prob = logits[record->id]
+    /* without noise the value is the logit */
+    record->log_prob = (state->temperature > 0 ? logits[record->id]
+                                               : ranges[winner].best)
         - add_logs (log_sum (ranges[0]), times);
   } else { /* all suppressed: the text can only end */
     record->id = p.tokens.eot;
@@ -222,27 +238,28 @@ score (const AsrChoice &choice, int end, const float *logits,
 }
 
 static __device__ void
-finish (const AsrChoose &p, const AsrChoice &choice, const float *logits,
-    Range ranges[2])
+finish (const AsrChoose &p, const AsrChoice &choice, AsrTextState state,
+    const float *logits, Range ranges[2])
 {
-  AsrTextState *state = &p.states[choice.text_slot];
   AsrTokenRecord record = { -1, 0, { -1, -1 }, 0 };
   AsrTokenRecord *to = p.records ? p.records : p.input->records;
 
   if (choice.kind == ASR_CHOICE_SCORE)
     score (choice, min (choice.limit, p.tokens.n_vocab), logits, ranges[0],
         &record);
-  else if (state->is_finished)
+  else if (state.is_finished)
     record.flags = ASR_TOKEN_SKIPPED;
-  else
-    sample (p, state, logits, ranges, &record);
+  else {
+    sample (p, &state, logits, ranges, &record);
+    p.states[choice.text_slot] = state;
+  }
   to[blockIdx.y] = record;
 }
 
 /* The first warp of each block, with the block's ranges. */
 static __device__ void
 merge_pieces (const AsrChoose &p, const AsrChoice &choice,
-    const float *logits, Range ranges[2])
+    const AsrTextState &state, const float *logits, Range ranges[2])
 {
   unsigned lane = threadIdx.x, ticket = 0;
   float *pieces = p.pieces + (size_t) blockIdx.y * PIECES * SIZE;
@@ -273,9 +290,11 @@ merge_pieces (const AsrChoose &p, const AsrChoice &choice,
   }
   merge_warp (ranges);
   if (lane == 0)
-    finish (p, choice, logits, ranges);
+    finish (p, choice, state, logits, ranges);
 }
 
+/* Within a step, choices, states and masks were written at least two kernels
+ * ahead, so all but the logits is read before the wait. */
 static __global__ void
 __launch_bounds__ (THREADS)
 choose_tokens (const __grid_constant__ AsrChoose p)
@@ -283,22 +302,30 @@ choose_tokens (const __grid_constant__ AsrChoose p)
   const Range nothing = { -INFINITY, 0, -INFINITY, -1 };
   Range ranges[2] = { nothing, nothing };
 
-  wait_for_predecessor ();
-  release_successor ();
-  AsrChoice choice = p.choices[blockIdx.y];
+  if (!p.is_early)
+    wait_for_predecessor ();
+  AsrChoice choice = fetch_struct (p.choices + blockIdx.y);
   AsrTextState state = {};
-  const float *logits
-      = p.logits + (size_t) blockIdx.y * p.tokens.n_vocab;
+  int n = p.tokens.n_vocab, size = (n + PIECES - 1) / PIECES;
+  int begin = blockIdx.x * size, end = min (begin + size, n);
+  const float *logits = p.logits + (size_t) blockIdx.y * n;
   bool samples = choice.kind == ASR_CHOICE_SAMPLE;
 
   if (samples)
-    state = p.states[choice.text_slot];
+    state = fetch_struct (p.states + choice.text_slot);
+  AsrAllowed allowed = get_allowed (p, choice, state);
+  const guint32 *mask = p.masks + (size_t) allowed.mask * ((n + 31) / 32);
+  unsigned bits = find_allowed (allowed, mask, begin, end);
+
+  if (p.is_early)
+    wait_for_predecessor ();
+  release_successor ();
   if (!state.is_finished)
-    walk_logits (p, get_allowed (p, choice, state), state, samples, logits,
+    walk_logits (allowed, state, samples, mask, logits, begin, end, bits,
         ranges);
   merge_block (ranges);
   if (threadIdx.x < 32)
-    merge_pieces (p, choice, logits, ranges);
+    merge_pieces (p, choice, state, logits, ranges);
 }
 
 cudaError_t

@@ -158,6 +158,21 @@ store8 (float *to, const float x[8])
   reinterpret_cast<float4 *> (to)[1] = make_float4 (x[4], x[5], x[6], x[7]);
 }
 
+/* A struct of whole words, past the first level of cache. */
+template <typename T>
+__device__ __forceinline__ T
+fetch_struct (const T *from)
+{
+  static_assert (sizeof (T) % sizeof (int) == 0, "words");
+  T to;
+
+#pragma unroll
+  for (unsigned i = 0; i < sizeof (T) / sizeof (int); i++)
+    reinterpret_cast<int *> (&to)[i]
+        = __ldcg (reinterpret_cast<const int *> (from) + i);
+  return to;
+}
+
 /* Over the lanes whose numbers differ in bits @low up to 16 only. */
 __device__ __forceinline__ float
 sum_lanes (float x, int low = 1)
