@@ -235,14 +235,14 @@ fill_buffers (Bench *b)
   b->output = new_memory (b, ASR_MEMORY_DEVICE, N_FRAMES * d * act);
   b->scratch = new_memory (b, ASR_MEMORY_DEVICE, N_FRAMES * 8 * d * act);
   b->stem = new_memory (b, ASR_MEMORY_DEVICE, N_MEL * d * act);
-  b->decoder_x = new_memory (b, ASR_MEMORY_DEVICE, MAX_ROWS * d * act);
+  b->decoder_x = new_memory (b, ASR_MEMORY_DEVICE, ALIGN_ROWS * d * act);
   b->decoder_scratch
-      = new_memory (b, ASR_MEMORY_DEVICE, MAX_ROWS * 8 * d * act);
+      = new_memory (b, ASR_MEMORY_DEVICE, ALIGN_ROWS * 8 * d * act);
   b->scores = new_floats (b, (gsize) N_ALIGN * ALIGN_ROWS * N_FRAMES, 1);
   b->align_frames = new_memory (b, ASR_MEMORY_PINNED,
       ALIGN_ROWS * sizeof (gint16));
   b->records = new_memory (b, ASR_MEMORY_PINNED,
-      MAX_ROWS * 64 * sizeof (AsrTokenRecord));
+      ALIGN_ROWS * sizeof (AsrTokenRecord));
   wait_all (b);
 }
 
@@ -450,23 +450,32 @@ start_texts (Bench *b)
   wait_all (b);
 }
 
-/* Host time of a step, of @n_steps enqueued at once. */
-static double
-time_steps_us (Bench *b, guint n_rows, guint n_steps, gboolean round_trip)
+static AsrDecoderStepParams
+make_step (Bench *b, const AsrRow *rows, guint n_rows,
+    const AsrChoice *choices)
 {
   const Shape *s = b->shape;
-  AsrRow rows[MAX_ROWS];
-  AsrChoice choices[MAX_ROWS];
-  AsrDecoderStepParams step = { .n_rows = n_rows, .rows = rows, .d = s->d,
+
+  return (AsrDecoderStepParams){ .n_rows = n_rows, .rows = rows, .d = s->d,
     .n_heads = s->n_heads, .n_layers = s->n_decoder, .layers = b->decoder,
     .table = b->vocabulary, .positions = b->decoder_positions,
     .norm = b->norm, .self = &b->self, .cross = &b->cross,
     .choose = { n_rows, choices, b->logits, &b->tokens, b->masks, b->states,
       b->records },
-    .max_logits = MAX_ROWS, .host_logits = round_trip ? b->host_logits : NULL,
-    .x = b->decoder_x, .scratch = b->decoder_scratch };
+    .max_logits = MAX_ROWS, .x = b->decoder_x,
+    .scratch = b->decoder_scratch };
+}
+
+/* Host time of a step, of @n_steps enqueued at once. */
+static double
+time_steps_us (Bench *b, guint n_rows, guint n_steps, gboolean round_trip)
+{
+  AsrRow rows[MAX_ROWS];
+  AsrChoice choices[MAX_ROWS];
+  AsrDecoderStepParams step = make_step (b, rows, n_rows, choices);
   gint64 best = G_MAXINT64;
 
+  step.host_logits = round_trip ? b->host_logits : NULL;
   for (guint i = 0; i < n_rows; i++) {
     rows[i] = (AsrRow){ ASR_TOKEN_CHOSEN, 0, (guint16) i, (guint16) i };
     choices[i] = (AsrChoice){ ASR_CHOICE_SAMPLE, i, (guint16) i, 0, 0 };
@@ -482,6 +491,38 @@ time_steps_us (Bench *b, guint n_rows, guint n_steps, gboolean round_trip)
     best = MIN (best, g_get_monotonic_time () - begin);
   }
   return (double) best / n_steps;
+}
+
+/* Host time of a pass over a whole text: as alignment needs it, and each
+ * text as long as none before. */
+static double
+time_passes_us (Bench *b, guint first, guint n_passes)
+{
+  AsrRow rows[ALIGN_ROWS];
+  AsrChoice choices[ALIGN_ROWS];
+  gint64 begin = g_get_monotonic_time ();
+
+  for (guint i = 0; i < ALIGN_ROWS; i++) {
+    rows[i] = (AsrRow){ (gint32) (1000 + i), i, 0, 0 };
+    choices[i] = (AsrChoice){ ASR_CHOICE_SCORE, i, 0, 7, 50257 };
+  }
+  for (guint i = 0; i < n_passes; i++) {
+    AsrDecoderStepParams step = make_step (b, rows, first + i, choices);
+
+    asr_compute_decoder_step (b->compute, b->queue, &step);
+    wait_all (b);
+  }
+  return (double) (g_get_monotonic_time () - begin) / n_passes;
+}
+
+static void
+report_passes (Bench *b)
+{
+  double first = time_passes_us (b, 81, 20), again
+      = time_passes_us (b, 81, 20);
+
+  printf ("%-9s pass over a text       %9.1f us, of a length seen before "
+      "%.1f us\n", b->shape->name, first, again);
 }
 
 static void
@@ -546,6 +587,7 @@ report_all (Bench *b, gboolean is_full)
       s->n_decoder * 2 * (row + weight));
   report (b, "align, 100 tokens", run_align, 0,
       4.0 * N_ALIGN * ALIGN_ROWS * N_FRAMES * sizeof (float) / 1e6);
+  report_passes (b);
   report_steps (b, 1, 50);
   report_steps (b, 1, 1);
   if (is_full) {
