@@ -7,7 +7,10 @@
 #include "engine/backend/cuda/cuda.h"
 #include <string.h>
 
-#define MAX_PLANS 64
+#define MAX_PLANS 256
+/* Rows from here on have an algorithm of their own. */
+#define MANY_ROWS 1024
+#define BUCKET_ROWS 64
 
 struct _AsrBlasPlan {
   AsrBlasShape shape;
@@ -133,6 +136,35 @@ keep_status (AsrQueue *queue, cublasStatus_t status, const AsrBlasShape *s)
   asr_cuda_fail (queue, error);
 }
 
+static AsrBlasPlan *find_plan (AsrQueue *queue, const AsrBlasShape *shape);
+
+/* A text's length is new with every text, and to ask cuBLASLt takes longer
+ * than the product. So lengths up to a multiple of BUCKET_ROWS take the
+ * algorithm of that multiple, where it can do them; which one that is depends
+ * on no earlier text. */
+static cublasStatus_t
+choose_algorithm (AsrQueue *queue, AsrBlasPlan *plan)
+{
+  AsrBlasShape bucket = plan->shape;
+  cublasLtMatmulHeuristicResult_t result;
+  const AsrBlasPlan *other;
+
+  bucket.n_rows = (bucket.n_rows + BUCKET_ROWS - 1) / BUCKET_ROWS
+      * BUCKET_ROWS;
+  if (bucket.n_rows == plan->shape.n_rows || bucket.n_rows > MANY_ROWS)
+    return find_algorithm (queue, plan);
+  other = find_plan (queue, &bucket);
+  if (!other)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  plan->algo = other->algo;
+  if (cublasLtMatmulAlgoCheck (queue->device->blas, plan->desc, plan->weight,
+          plan->x, plan->y, plan->y, &plan->algo, &result)
+      == CUBLAS_STATUS_SUCCESS
+      && result.workspaceSize <= ASR_CUDA_WORKSPACE_BYTES)
+    return CUBLAS_STATUS_SUCCESS;
+  return find_algorithm (queue, plan);
+}
+
 static AsrBlasPlan *
 find_plan (AsrQueue *queue, const AsrBlasShape *shape)
 {
@@ -152,7 +184,7 @@ find_plan (AsrQueue *queue, const AsrBlasShape *shape)
   if (status == CUBLAS_STATUS_SUCCESS)
     status = create_desc (plan);
   if (status == CUBLAS_STATUS_SUCCESS)
-    status = find_algorithm (queue, plan);
+    status = choose_algorithm (queue, plan);
   if (status != CUBLAS_STATUS_SUCCESS) {
     keep_status (queue, status, shape);
     asr_cuda_blas_plan_free (plan);
