@@ -191,10 +191,11 @@ cudaError_t asr_cuda_choose (const AsrLaunch *launch,
 /* Rows that the warping kernel takes. */
 #define ASR_CUDA_MAX_WARP_ROWS 1024
 
-/* @matrix: [n_rows - 1 - first_row, n_frames] f32 scratch; @steps: as many
- * bytes; the params' scores are device memory, frames pinned. */
+/* @matrix: [n_rows - 1 - first_row, n_frames] f32 scratch; @steps: a word for
+ * each 16 frames of a row, the last ones begun; the params' scores are device
+ * memory, frames pinned. */
 cudaError_t asr_cuda_align (const AsrLaunch *launch,
-    const AsrAlignParams *params, float *matrix, guint8 *steps);
+    const AsrAlignParams *params, float *matrix, guint32 *steps);
 
 G_END_DECLS
 

@@ -116,7 +116,7 @@ asr_cuda_op_choose (AsrQueue *queue, const AsrChooseParams *params)
 void
 asr_cuda_op_align (AsrQueue *queue, const AsrAlignParams *params)
 {
-  gsize n_rows, n_cells;
+  gsize n_rows, n_cells, n_words;
   float *matrix;
 
   if (params->n_rows < params->first_row + 2 || !asr_cuda_begin (queue))
@@ -131,10 +131,11 @@ asr_cuda_op_align (AsrQueue *queue, const AsrAlignParams *params)
     return;
   }
   n_cells = n_rows * params->n_frames;
+  n_words = n_rows * ((params->n_frames + 15) / 16);
   matrix = asr_cuda_get_scratch (queue, ASR_SCRATCH_OP,
-      n_cells * (sizeof (float) + 1));
+      n_cells * sizeof (float) + n_words * sizeof (guint32));
   if (matrix)
     asr_cuda_try (queue, "align",
         asr_cuda_align (&queue->launch, params, matrix,
-            (guint8 *) (matrix + n_cells)));
+            (guint32 *) (matrix + n_cells)));
 }

@@ -9,6 +9,7 @@
 
 #define THREADS 256
 #define MAX_ROWS ASR_CUDA_MAX_WARP_ROWS
+#define AHEAD 8
 
 typedef enum {
   STEP_DIAGONAL,
@@ -136,18 +137,31 @@ filter_rows (const float *scores, unsigned n_heads, unsigned max_rows,
   matrix[(size_t) r * n_frames + t] = sum / n_heads;
 }
 
+/* Steps are packed by 16 along a row. */
+static __device__ __forceinline__ int
+count_words (int n_frames)
+{
+  return (n_frames + 15) / 16;
+}
+
 /* From the last cell back to the first: the first row only right, the first
  * frame only down. */
 static __device__ void
-trace_path (const guint8 *steps, int n_rows, int n_frames, gint16 *frames)
+trace_path (const unsigned *steps, int n_rows, int n_frames, gint16 *frames)
 {
-  int row = n_rows - 1, t = n_frames - 1;
+  int row = n_rows - 1, t = n_frames - 1, at = -1;
+  unsigned word = 0;
 
   frames[row] = (gint16) t;
   while (row > 0 || t > 0) {
+    int place = row * count_words (n_frames) + t / 16;
+
+    if (place != at)
+      word = steps[place];
+    at = place;
     int step = row == 0 ? STEP_RIGHT
         : t == 0        ? STEP_DOWN
-                        : steps[(size_t) row * n_frames + t];
+                        : (int) (word >> 2 * (t % 16) & 3);
 
     row -= step != STEP_RIGHT;
     t -= step != STEP_DOWN;
@@ -156,47 +170,59 @@ trace_path (const guint8 *steps, int n_rows, int n_frames, gint16 *frames)
 }
 
 /* A thread for each row; what it needs of the row above, that row's thread
- * has made one step earlier. */
+ * has made one step earlier. Each has AHEAD values of its row in flight. */
 static __global__ void
 __launch_bounds__ (MAX_ROWS)
-warp_rows (const float *matrix, int n_rows, int n_frames, guint8 *steps,
+warp_rows (const float *matrix, int n_rows, int n_frames, unsigned *steps,
     gint16 *frames)
 {
   __shared__ float costs[2][MAX_ROWS + 1];
   __shared__ gint16 path[MAX_ROWS];
-  int r = threadIdx.x;
+  int r = threadIdx.x, n_steps = n_frames + n_rows - 1;
+  const float *row = matrix + (size_t) min (r, n_rows - 1) * n_frames;
   float diagonal = r == 0 ? 0 : INFINITY, right = INFINITY;
-  float x = 0;
+  float ahead[AHEAD];
+  unsigned word = 0;
 
   wait_for_predecessor ();
-  if (r < n_rows)
-    x = matrix[(size_t) r * n_frames];
+#pragma unroll
+  for (int k = 0; k < AHEAD; k++)
+    ahead[k] = row[max (min (k - r, n_frames - 1), 0)];
   costs[0][r + 1] = costs[1][r + 1] = INFINITY;
   if (r == 0)
     costs[0][0] = costs[1][0] = INFINITY;
   __syncthreads ();
-  for (int s = 0; s < n_frames + n_rows - 1; s++) {
-    int t = s - r;
+  for (int first = 0; first < n_steps; first += AHEAD) {
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++) {
+      int s = first + k, t = s - r;
+      float x = ahead[k];
 
-    if (r < n_rows && t >= 0 && t < n_frames) {
-      float down = costs[(s + 1) & 1][r], best = right;
-      float next = matrix[(size_t) r * n_frames + min (t + 1, n_frames - 1)];
-      Step step = STEP_RIGHT;
+      if (s >= n_steps)
+        break;
+      ahead[k] = row[max (min (t + AHEAD, n_frames - 1), 0)];
+      if (r < n_rows && t >= 0 && t < n_frames) {
+        float down = costs[(s + 1) & 1][r], best = right;
+        unsigned step = STEP_RIGHT;
 
-      if (diagonal < down && diagonal < right) {
-        best = diagonal;
-        step = STEP_DIAGONAL;
-      } else if (down < diagonal && down < right) {
-        best = down;
-        step = STEP_DOWN;
+        if (diagonal < down && diagonal < right) {
+          best = diagonal;
+          step = STEP_DIAGONAL;
+        } else if (down < diagonal && down < right) {
+          best = down;
+          step = STEP_DOWN;
+        }
+        right = best - x;
+        word |= step << 2 * (t % 16);
+        if (t % 16 == 15 || t == n_frames - 1) {
+          steps[r * count_words (n_frames) + t / 16] = word;
+          word = 0;
+        }
+        costs[s & 1][r + 1] = right;
+        diagonal = down;
       }
-      right = best - x;
-      steps[(size_t) r * n_frames + t] = step;
-      costs[s & 1][r + 1] = right;
-      diagonal = down;
-      x = next;
+      __syncthreads ();
     }
-    __syncthreads ();
   }
   if (r == 0)
     trace_path (steps, n_rows, n_frames, path);
@@ -207,7 +233,7 @@ warp_rows (const float *matrix, int n_rows, int n_frames, guint8 *steps,
 
 cudaError_t
 asr_cuda_align (const AsrLaunch *launch, const AsrAlignParams *p,
-    float *matrix, guint8 *steps)
+    float *matrix, guint32 *steps)
 {
   unsigned n_rows = p->n_rows - 1 - p->first_row;
   dim3 columns ((p->n_frames + THREADS - 1) / THREADS, p->n_heads);
