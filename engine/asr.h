@@ -98,6 +98,13 @@ typedef struct {
   guint n_vocab;
 } AsrModelInfo;
 
+/* When text becomes final. */
+typedef enum {
+  ASR_POLICY_OFFLINE,         /* when its window is complete: best text */
+  ASR_POLICY_LOCAL_AGREEMENT, /* when two decodes agree on it */
+  ASR_POLICY_ALIGNATT,        /* when it lies behind the newest audio */
+} AsrPolicy;
+
 /* ---- AsrEngine ---- */
 
 typedef struct _AsrEngine AsrEngine;
@@ -189,6 +196,11 @@ typedef struct {
 typedef enum {
   ASR_SEGMENT_TEXT, /* what was said from start to end; no words: nothing */
   ASR_SEGMENT_END,  /* all that was pushed before drain has been told */
+  ASR_SEGMENT_SPEECH_START, /* a voice is heard from start on */
+  ASR_SEGMENT_SPEECH_END,   /* ... up to start; both come as soon as the voice
+                             * detector knows, ahead of the text */
+  ASR_SEGMENT_PAUSE,  /* live policies: the speaker paused, and what was said
+                       * up to start has been told */
   ASR_SEGMENT_OUTPUT, /* what a method computed for the audio from start to
                        * end: see asr_stream_set_output_tap */
 } AsrSegmentType;
@@ -316,6 +328,16 @@ void asr_stream_cancel (AsrStream *stream);
 
 /* Takes effect at the next run of each method. */
 void asr_stream_set_skip_copy (AsrStream *stream, guint mask);
+
+/**
+ * asr_stream_set_policy: takes effect before the first push and with the next
+ * reset. The live policies need one output, of task TRANSCRIBE; they give
+ * guesses as segments with is_final unset, which the next segment replaces.
+ * @latency_samples: with a live policy, a word is final this long after its
+ *   start at the latest, as far as the machine can compute so fast
+ */
+void asr_stream_set_policy (AsrStream *stream, AsrPolicy policy,
+    guint64 latency_samples);
 
 /* Methods in @mask whose output is copied to the host anyway (which are not in
  * skip_copy) have it pulled as a segment of type OUTPUT after each run, in

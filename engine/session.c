@@ -4,14 +4,12 @@
  * together: fifo, voice detector and gate, the policy, the decodings. Knows
  * neither the device nor the other streams.
  */
-#include "engine/session.h"
+#include "engine/session_private.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "engine/audio/gate.h"
 #include "engine/decode/phrases.h"
-#include "engine/policy/offline.h"
 #include "engine/segment.h"
 #include "engine/session_text.h"
 #include "engine/text/language.h"
@@ -29,38 +27,6 @@
 #define MAX_DOUBTFUL_NO_SPEECH 0.6
 /* Text of earlier windows is no context any more above this temperature. */
 #define MAX_CONTEXT_TEMPERATURE 0.5f
-
-struct _AsrSession {
-  AsrStream *stream;
-  const AsrModel *model;
-  const AsrVocab *vocab;
-  gint generation;
-  guint epoch;
-  gboolean is_dead;          /* cancelled or failed, until the next reset */
-  gboolean is_ended;
-
-  AsrVad *vad;
-  AsrGate *gate;
-  gint64 heard_until;        /* the voice detector's position */
-  gboolean is_complete;      /* no audio follows, or all is to be final */
-  gboolean is_draining;      /* no audio follows */
-  gint64 audio_end;          /* as of the last update */
-  AsrOfflineParams params;
-  AsrOffline offline;
-  AsrOfflineStep step;
-  AsrSessionState state;
-
-  GArray *prompt;            /* gint32, of what the user said */
-  gint language;             /* index, -1: not known yet */
-  gint wished_language;      /* what the user last said */
-  guint skip_copy;
-  guint tap;
-  AsrSlotHolder audio;
-  AsrSessionOutput outputs[ASR_MAX_OUTPUTS];
-  guint n_outputs;
-  AsrMethodCost costs[ASR_N_METHODS];
-  float *window;             /* [max_window_samples] */
-};
 
 AsrSession *
 asr_session_new (AsrStream *stream, const AsrModel *model,
@@ -102,6 +68,7 @@ asr_session_free (AsrSession *session)
     asr_decoding_free (session->outputs[i].decoding);
     g_clear_pointer (&session->outputs[i].previous, g_array_unref);
   }
+  asr_session_live_free (session->live);
   asr_vad_free (session->vad);
   asr_gate_free (session->gate);
   g_array_unref (session->prompt);
@@ -156,9 +123,18 @@ start_anew (AsrSession *session)
   session->is_ended = FALSE;
   session->is_complete = FALSE;
   session->heard_until = 0;
+  session->is_speaking = FALSE;
   session->offline = (AsrOffline){ 0 };
   session->state = ASR_SESSION_IDLE;
   session->language = session->wished_language = stream->language;
+  if (stream->policy == ASR_POLICY_OFFLINE) {
+    g_clear_pointer (&session->live, asr_session_live_free);
+  } else {
+    if (session->live == NULL)
+      session->live = asr_session_live_new ();
+    asr_session_live_reset (session->live, stream->policy,
+        stream->latency_samples);
+  }
   asr_vad_reset (session->vad);
   asr_gate_reset (session->gate);
   for (guint i = 0; i < stream->n_outputs; i++) {
@@ -182,6 +158,13 @@ add_outputs (AsrSession *session)
   }
 }
 
+static gint64
+get_position (const AsrSession *session)
+{
+  return session->live ? asr_session_live_get_position (session->live)
+                       : session->offline.position;
+}
+
 /* Takes over wishes and how much audio there is. Returns: whether to go on */
 static gboolean
 take_wishes (AsrSession *session, AsrSlots *audio_slots, AsrSlots *text_slots)
@@ -199,7 +182,7 @@ take_wishes (AsrSession *session, AsrSlots *audio_slots, AsrSlots *text_slots)
     stream->wants_clear = FALSE;
   session->audio_end = asr_fifo_get_end (stream->fifo);
   session->is_draining = session->is_complete = stream->is_draining;
-  if (stream->commit_until > session->offline.position) {
+  if (stream->commit_until > get_position (session)) {
     session->audio_end = stream->commit_until;
     session->is_complete = TRUE;
   }
@@ -214,6 +197,24 @@ take_wishes (AsrSession *session, AsrSlots *audio_slots, AsrSlots *text_slots)
 }
 
 /* ---- listening ---- */
+
+/* Speech that begins or ends is told when it is known. */
+static void
+tell_voice (AsrSession *session)
+{
+  guint n;
+  const AsrSpan *spans = asr_gate_get_spans (session->gate, &n);
+  gboolean is_speaking = n > 0 && spans[n - 1].end == G_MAXINT64;
+
+  if (is_speaking == session->is_speaking)
+    return;
+  session->is_speaking = is_speaking;
+  asr_session_tell_event (session,
+      is_speaking ? ASR_SEGMENT_SPEECH_START : ASR_SEGMENT_SPEECH_END,
+      is_speaking ? spans[n - 1].start
+          : n > 0 ? spans[n - 1].end
+                  : session->heard_until);
+}
 
 /* Moves the voice detector over audio and gaps. Returns: whether more waits */
 static gboolean
@@ -253,6 +254,7 @@ listen_on (AsrSession *session)
     session->heard_until += n_frame;
     if (probability >= 0.5f)
       n_speech += n_frame;
+    tell_voice (session);
   }
   if (n > 0) {
     g_mutex_lock (&stream->lock);
@@ -262,8 +264,8 @@ listen_on (AsrSession *session)
   return n == MAX_LISTEN_FRAMES;
 }
 
-static AsrHeard
-get_heard (AsrSession *session)
+AsrHeard
+asr_session_get_heard (AsrSession *session)
 {
   AsrHeard heard = { session->audio_end, session->audio_end, NULL, 0,
     session->is_complete };
@@ -278,12 +280,12 @@ get_heard (AsrSession *session)
 
 /* ---- segments ---- */
 
-static const char *
-get_language_code (const AsrSession *session, AsrTask task)
+const char *
+asr_session_get_language (const AsrSession *session, guint index)
 {
   const char *code = NULL;
 
-  if (task == ASR_TASK_TRANSLATE)
+  if (session->stream->tasks[index] == ASR_TASK_TRANSLATE)
     return "en";
   if (session->language >= 0)
     code = asr_language_get_code (session->language);
@@ -291,8 +293,8 @@ get_language_code (const AsrSession *session, AsrTask task)
 }
 
 /* Nothing was said up to @end. */
-static void
-tell_silence (AsrSession *session, guint index, gint64 end)
+void
+asr_session_tell_silence (AsrSession *session, guint index, gint64 end)
 {
   AsrSessionOutput *output = &session->outputs[index];
 
@@ -301,48 +303,61 @@ tell_silence (AsrSession *session, guint index, gint64 end)
   asr_stream_take_segment (session->stream,
       asr_segment_new (ASR_SEGMENT_TEXT, index, session->epoch, output->told,
           end, NULL, 0,
-          get_language_code (session, session->stream->tasks[index])));
+          asr_session_get_language (session, index)));
   output->told = end;
 }
 
-static void
-tell_end (AsrSession *session)
+void
+asr_session_tell_event (AsrSession *session, AsrSegmentType type, gint64 at)
+{
+  asr_stream_take_segment (session->stream,
+      asr_segment_new (type, 0, session->epoch, at, at, NULL, 0, ""));
+  asr_stream_notify (session->stream);
+}
+
+void
+asr_session_tell_end (AsrSession *session)
 {
   for (guint i = 0; i < session->n_outputs; i++) {
-    tell_silence (session, i, session->audio_end);
+    asr_session_tell_silence (session, i, session->audio_end);
     asr_stream_take_segment (session->stream,
         asr_segment_new (ASR_SEGMENT_END, i, session->epoch,
             session->audio_end, session->audio_end, NULL, 0,
-            get_language_code (session, session->stream->tasks[i])));
+            asr_session_get_language (session, i)));
   }
   session->is_ended = TRUE;
 }
 
-/* Audio before the position is done with; pushers may have room now. */
-static void
-move_on (AsrSession *session)
+void
+asr_session_move_on (AsrSession *session, gint64 position, gint64 needed)
 {
   AsrStream *stream = session->stream;
-  gint64 keep = asr_offline_get_needed (&session->offline);
 
   if (session->params.use_gate)
-    keep = MIN (keep, session->heard_until);
+    needed = MIN (needed, session->heard_until);
   g_mutex_lock (&stream->lock);
   if (!asr_session_is_stale (session)) {
-    asr_fifo_drop (stream->fifo, keep);
-    stream->stats.decoded_samples = session->offline.position;
+    asr_fifo_drop (stream->fifo, needed);
+    stream->stats.decoded_samples = position;
     stream->wants_room = FALSE;
   }
   g_mutex_unlock (&stream->lock);
-  asr_gate_forget (session->gate, session->offline.position);
+  asr_gate_forget (session->gate, position);
   asr_stream_notify (stream);
+}
+
+static void
+move_on (AsrSession *session)
+{
+  asr_session_move_on (session, session->offline.position,
+      asr_offline_get_needed (&session->offline));
 }
 
 /* Returns: whether there was something to do */
 static gboolean
 take_step (AsrSession *session)
 {
-  AsrHeard heard = get_heard (session);
+  AsrHeard heard = asr_session_get_heard (session);
   AsrOfflineStep step
       = asr_offline_next (&session->offline, &session->params, &heard);
 
@@ -352,7 +367,7 @@ take_step (AsrSession *session)
     case ASR_OFFLINE_SILENCE:
       asr_offline_take_silence (&session->offline, step.end);
       for (guint i = 0; i < session->n_outputs; i++)
-        tell_silence (session, i, step.end);
+        asr_session_tell_silence (session, i, step.end);
       move_on (session);
       return TRUE;
     case ASR_OFFLINE_DECODE:
@@ -365,7 +380,7 @@ take_step (AsrSession *session)
   /* a commit ends nothing: more audio may follow it */
   if (session->is_ended || !session->is_draining)
     return FALSE;
-  tell_end (session);
+  asr_session_tell_end (session);
   asr_stream_notify (session->stream);
   return FALSE;
 }
@@ -384,7 +399,9 @@ asr_session_update (AsrSession *session, AsrSlots *audio_slots,
       && session->heard_until >= session->audio_end
       && session->is_draining)
     asr_gate_finish (session->gate);
-  return take_step (session) || changed;
+  return (session->live ? asr_session_live_update (session)
+                        : take_step (session))
+      || changed;
 }
 
 AsrSessionState
@@ -467,11 +484,12 @@ asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
   g_mutex_unlock (&session->stream->lock);
   for (guint i = 0; i < n; i++)
     peak = MAX (peak, fabsf (session->window[i]));
-  if (peak < (session->step.is_doubtful ? DOUBTFUL_SILENCE_PEAK
-                                        : SILENCE_PEAK)) {
+  if (session->live == NULL
+      && peak < (session->step.is_doubtful ? DOUBTFUL_SILENCE_PEAK
+                                           : SILENCE_PEAK)) {
     asr_offline_take_silence (&session->offline, session->step.end);
     for (guint i = 0; i < session->n_outputs; i++)
-      tell_silence (session, i, session->step.end);
+      asr_session_tell_silence (session, i, session->step.end);
     session->state = ASR_SESSION_IDLE;
     move_on (session);
     return FALSE;
@@ -507,6 +525,8 @@ asr_session_start_output (AsrSession *session, AsrSessionOutput *output)
   params.audio_slot = session->audio.slot;
   params.text_slot = output->text.slot;
   params.seed = session->step.start;
+  if (session->live)
+    asr_session_live_get_params (session, &params, prompt);
   asr_decoding_start (output->decoding, &params);
 }
 
@@ -526,7 +546,7 @@ tell_phrases (AsrSession *session, guint index, GArray *phrases)
 {
   AsrSessionOutput *output = &session->outputs[index];
   const char *language
-      = get_language_code (session, session->stream->tasks[index]);
+      = asr_session_get_language (session, index);
 
   for (guint i = 0; i < phrases->len; i++) {
     GArray *words = g_array_index (phrases, AsrPhraseText, i).words;
@@ -590,7 +610,7 @@ finish_output (AsrSession *session, guint index,
 {
   AsrSessionOutput *output = &session->outputs[index];
   gboolean is_heard = session->params.use_gate && !session->step.is_doubtful;
-  AsrHeard heard = get_heard (session);
+  AsrHeard heard = asr_session_get_heard (session);
   g_autoptr (GArray) phrases = NULL;
   gint64 end = session->step.end, frames = result->advance_frames;
   double reached_s;
@@ -599,7 +619,7 @@ finish_output (AsrSession *session, guint index,
     session->language = result->language;
   if (!is_silence (session, result)) {
     phrases = asr_text_from_result (session->vocab, result,
-        get_language_code (session, session->stream->tasks[index]),
+        asr_session_get_language (session, index),
         session->step.start, heard.spans, is_heard ? heard.n_spans : 0,
         output->told, &output->last_speech_s, &reached_s);
     if (!result->is_whole && reached_s > 0)
@@ -620,8 +640,8 @@ finish_output (AsrSession *session, guint index,
   keep_context (session, output, result);
 }
 
-static void
-add_stats (AsrSession *session)
+void
+asr_session_add_stats (AsrSession *session)
 {
   AsrStats *stats = &session->stream->stats;
   guint64 runs[ASR_N_METHODS] = { 1, 1, 0 };
@@ -673,6 +693,14 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
   gint64 reached = 0, hole = G_MAXINT64;
   gboolean is_again = FALSE;
 
+  if (session->live) {
+    asr_session_live_finish (session);
+    for (guint i = 0; i < session->n_outputs; i++)
+      asr_slots_release (text_slots, &session->outputs[i].text);
+    asr_slots_rest (audio_slots, &session->audio);
+    session->state = ASR_SESSION_IDLE;
+    return;
+  }
   for (guint i = 0; i < session->n_outputs; i++)
     is_again |= retry_without_prompt (session, &session->outputs[i]);
   if (is_again)
@@ -685,12 +713,12 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     asr_slots_release (text_slots, &session->outputs[i].text);
   }
   asr_slots_rest (audio_slots, &session->audio);
-  add_stats (session);
-  heard = get_heard (session);
+  asr_session_add_stats (session);
+  heard = asr_session_get_heard (session);
   reached = asr_offline_take_text (&session->offline, &session->params,
       &heard, &session->step, reached);
   for (guint i = 0; i < session->n_outputs; i++)
-    tell_silence (session, i, reached);
+    asr_session_tell_silence (session, i, reached);
   session->state = ASR_SESSION_IDLE;
   move_on (session);
 }

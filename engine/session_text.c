@@ -22,6 +22,15 @@ clear_word (gpointer word)
   g_free ((char *) ((AsrWord *) word)->text);
 }
 
+GArray *
+asr_text_new_words (void)
+{
+  GArray *words = g_array_new (FALSE, TRUE, sizeof (AsrWord));
+
+  g_array_set_clear_func (words, clear_word);
+  return words;
+}
+
 void
 asr_phrase_text_clear (AsrPhraseText *phrase)
 {
@@ -50,20 +59,20 @@ to_samples (double seconds)
   return llrint (seconds * ASR_SAMPLE_RATE);
 }
 
-static gboolean
-ends_sentence (const char *text)
+gboolean
+asr_text_ends_sentence (const char *text)
 {
   return g_str_has_suffix (text, ".") || g_str_has_suffix (text, "?")
       || g_str_has_suffix (text, "!");
 }
 
-/* @told: sample that text has reached; moves on with the word */
-static void
-append_word (GArray *words, const AsrTimedWord *timed, const AsrSpan *spans,
-    guint n_spans, gboolean is_spaced, gint64 *told)
+void
+asr_text_append_word (GArray *words, const AsrTimedWord *timed,
+    const AsrSpan *spans, guint n_spans, gboolean is_spaced, gint64 *told)
 {
-  gboolean begins = words->len == 0
-      || ends_sentence (g_array_index (words, AsrWord, words->len - 1).text);
+  const AsrWord *before = (const AsrWord *) words->data + words->len - 1;
+  gboolean begins
+      = words->len == 0 || asr_text_ends_sentence (before->text);
   g_autofree char *text = g_strstrip (g_strdup (timed->text));
   AsrWord word = { to_samples (timed->start_s), to_samples (timed->end_s) };
 
@@ -105,10 +114,8 @@ asr_text_from_result (const AsrVocab *vocab, const AsrDecodingResult *result,
       : g_array_index (timed, AsrTimedWord, timed->len - 1).end_s - offset_s;
 
   for (guint i = 0; i < result->phrases->len; i++) {
-    AsrPhraseText phrase
-        = { g_array_new (FALSE, TRUE, sizeof (AsrWord)) };
+    AsrPhraseText phrase = { asr_text_new_words () };
 
-    g_array_set_clear_func (phrase.words, clear_word);
     for (guint k = 0; k < times[i].n_words; k++) {
       guint index = times[i].first_word + k;
       /* A phrase's first word follows the phrase before it by a blank in
@@ -116,7 +123,7 @@ asr_text_from_result (const AsrVocab *vocab, const AsrDecodingResult *result,
       gboolean is_spaced = k == 0 && !asr_language_is_unspaced (language);
 
       if (index < timed->len)
-        append_word (phrase.words,
+        asr_text_append_word (phrase.words,
             &g_array_index (timed, AsrTimedWord, index), spans, n_spans,
             is_spaced, &told);
     }
@@ -144,9 +151,8 @@ asr_text_cut (GArray *phrases, gint64 until)
   }
 }
 
-/* Lower-case letters and digits only. */
-static char *
-get_letters (const char *text)
+char *
+asr_text_get_letters (const char *text)
 {
   g_autofree char *folded = g_utf8_casefold (text, -1);
   GString *letters = g_string_new (NULL);
@@ -169,8 +175,8 @@ asr_text_is_prompt (const AsrVocab *vocab, const AsrDecodingResult *result,
 
   asr_vocab_append_text (vocab, result->tokens, result->n_tokens, bytes);
   text = g_utf8_make_valid (bytes->str, bytes->len);
-  ours = get_letters (text);
-  theirs = get_letters (prompt);
+  ours = asr_text_get_letters (text);
+  theirs = asr_text_get_letters (prompt);
   return *ours != '\0' && strstr (theirs, ours) != NULL
       && strlen (ours) * 2 > strlen (theirs);
 }

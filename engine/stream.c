@@ -263,6 +263,21 @@ asr_stream_set_skip_copy (AsrStream *stream, guint mask)
 }
 
 void
+asr_stream_set_policy (AsrStream *stream, AsrPolicy policy,
+    guint64 latency_samples)
+{
+  g_mutex_lock (&stream->lock);
+  if (stream->policy != policy || stream->latency_samples != latency_samples) {
+    stream->policy = policy;
+    stream->latency_samples = latency_samples;
+    /* where nothing was heard yet it holds at once */
+    if (asr_fifo_get_end (stream->fifo) == 0)
+      g_atomic_int_inc (&stream->generation);
+  }
+  g_mutex_unlock (&stream->lock);
+}
+
+void
 asr_stream_set_output_tap (AsrStream *stream, guint mask)
 {
   g_mutex_lock (&stream->lock);

@@ -42,6 +42,8 @@ struct _AsrStream {
   gboolean wants_clear;
   gint64 commit_until;       /* sample before which all is to be made final */
   gint language;             /* index, -1: detect */
+  AsrPolicy policy;          /* from the next reset on */
+  guint64 latency_samples;
   guint skip_copy;
   guint tap;                 /* mask of methods whose output is pulled */
   AsrStats stats;

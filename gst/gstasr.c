@@ -46,6 +46,10 @@ GST_DEBUG_CATEGORY (gst_asr_debug);
 #define DEFAULT_PROMPT NULL
 #define DEFAULT_VAD TRUE
 #define DEFAULT_SKIP_COPY "mel,encoder,decoder"
+#define DEFAULT_POLICY GST_ASR_POLICY_AUTO
+#define DEFAULT_LATENCY 2000
+#define DEFAULT_LATENESS 0
+#define DEFAULT_POST_MESSAGES TRUE
 
 enum {
   PROP_0,
@@ -60,6 +64,11 @@ enum {
   PROP_PROMPT,
   PROP_VAD,
   PROP_SKIP_COPY,
+  PROP_POLICY,
+  PROP_LATENCY,
+  PROP_LATENESS,
+  PROP_MAX_OBSERVED_DELAY,
+  PROP_POST_MESSAGES,
   PROP_STATS,
 };
 
@@ -148,6 +157,28 @@ gst_asr_granularity_get_type (void)
   if (g_once_init_enter (&type))
     g_once_init_leave (&type,
         g_enum_register_static ("GstAsrGranularity", values));
+  return type;
+}
+
+static GType
+gst_asr_policy_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { GST_ASR_POLICY_AUTO, "Local agreement for a live source, else offline",
+        "auto" },
+    { GST_ASR_POLICY_OFFLINE, "A window when it is complete: the best text",
+        "offline" },
+    { GST_ASR_POLICY_LOCAL_AGREEMENT, "A word when two decodes agree on it",
+        "local-agreement" },
+    { GST_ASR_POLICY_ALIGNATT, "A word when it is behind the newest audio",
+        "alignatt" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type,
+        g_enum_register_static ("GstAsrPolicy", values));
   return type;
 }
 
@@ -421,6 +452,7 @@ stop (GstAsr *self)
   self->has_segment_event = FALSE;
   self->base = 0;
   self->tag_language[0] = '\0';
+  g_clear_pointer (&self->guess, g_free);
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
 }
 
@@ -507,6 +539,7 @@ gst_asr_set_property (GObject *object, guint id, const GValue *value,
     GParamSpec *pspec)
 {
   GstAsr *self = GST_ASR (object);
+  gboolean tells_latency = FALSE;
 
   if (id == PROP_SKIP_COPY) {
     set_skip_copy (self, g_value_get_string (value));
@@ -547,11 +580,27 @@ gst_asr_set_property (GObject *object, guint id, const GValue *value,
     case PROP_VAD:
       self->vad = g_value_get_boolean (value);
       break;
+    case PROP_POLICY:
+      self->policy = g_value_get_enum (value);
+      break;
+    case PROP_LATENCY:
+      tells_latency = self->latency != g_value_get_uint (value);
+      self->latency = g_value_get_uint (value);
+      break;
+    case PROP_LATENESS:
+      self->lateness = g_value_get_uint (value);
+      break;
+    case PROP_POST_MESSAGES:
+      self->post_messages = g_value_get_boolean (value);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
       break;
   }
   GST_OBJECT_UNLOCK (self);
+  if (tells_latency)
+    gst_element_post_message (GST_ELEMENT (self),
+        gst_message_new_latency (GST_OBJECT (self)));
 }
 
 static GstStructure *
@@ -573,6 +622,10 @@ get_stats (GstAsr *self)
       "speech-samples", G_TYPE_UINT64, stats.speech_samples,
       "decoded-samples", G_TYPE_UINT64, stats.decoded_samples,
       "backlog-samples", G_TYPE_UINT64, stats.backlog_samples, NULL);
+  GST_OBJECT_LOCK (self);
+  gst_structure_set (structure, "late-words", G_TYPE_UINT64,
+      self->n_late_words, NULL);
+  GST_OBJECT_UNLOCK (self);
   for (guint m = 0; m < ASR_N_METHODS; m++) {
     g_autoptr (GstStructure) method = gst_structure_new (
         asr_method_get_name (m),
@@ -638,6 +691,21 @@ gst_asr_get_property (GObject *object, guint id, GValue *value,
     case PROP_SKIP_COPY:
       g_value_set_string (value, self->skip_copy);
       break;
+    case PROP_POLICY:
+      g_value_set_enum (value, self->policy);
+      break;
+    case PROP_LATENCY:
+      g_value_set_uint (value, self->latency);
+      break;
+    case PROP_LATENESS:
+      g_value_set_uint (value, self->lateness);
+      break;
+    case PROP_MAX_OBSERVED_DELAY:
+      g_value_set_uint (value, self->max_observed_delay);
+      break;
+    case PROP_POST_MESSAGES:
+      g_value_set_boolean (value, self->post_messages);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
       break;
@@ -702,6 +770,7 @@ gst_asr_finalize (GObject *object)
   g_free (self->prompt);
   g_free (self->skip_copy);
   g_free (self->refused_methods);
+  g_free (self->guess);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   G_OBJECT_CLASS (gst_asr_parent_class)->finalize (object);
@@ -724,6 +793,8 @@ gst_asr_init (GstAsr *self)
   self->vad = DEFAULT_VAD;
   self->skip_copy = g_strdup (DEFAULT_SKIP_COPY);
   self->skip_copy_mask = ASR_METHOD_MASK_ALL;
+  self->latency = DEFAULT_LATENCY;
+  self->post_messages = DEFAULT_POST_MESSAGES;
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
   gst_segment_init (&self->out_segment, GST_FORMAT_UNDEFINED);
 }
@@ -784,6 +855,27 @@ install_properties (GObjectClass *klass)
           "Methods whose output stays in device memory, of mel, encoder and "
           "decoder, divided by commas; empty: every output is copied to the "
           "host and back", DEFAULT_SKIP_COPY, PLAYING_FLAGS));
+  g_object_class_install_property (klass, PROP_POLICY,
+      g_param_spec_enum ("policy", "Policy", "When text becomes final",
+          gst_asr_policy_get_type (), DEFAULT_POLICY, READY_FLAGS));
+  g_object_class_install_property (klass, PROP_LATENCY,
+      g_param_spec_uint ("latency", "Latency",
+          "With a live source: longest time in ms from the start of a word to "
+          "its text; more makes better text, 4294967295 promises nothing",
+          0, G_MAXUINT, DEFAULT_LATENCY, PLAYING_FLAGS));
+  g_object_class_install_property (klass, PROP_LATENESS,
+      g_param_spec_uint ("lateness", "Lateness",
+          "Text is shown this many ms late, and the pipeline's latency stays "
+          "low", 0, G_MAXUINT, DEFAULT_LATENESS, READY_FLAGS));
+  g_object_class_install_property (klass, PROP_MAX_OBSERVED_DELAY,
+      g_param_spec_uint ("max-observed-delay", "Greatest delay observed",
+          "Longest time in ms from the start of a word to its text, where it "
+          "was more than latency", 0, G_MAXUINT, 0,
+          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+  g_object_class_install_property (klass, PROP_POST_MESSAGES,
+      g_param_spec_boolean ("post-messages", "Post messages",
+          "Post an element message \"asr\" for final text and for guesses "
+          "that later text replaces", DEFAULT_POST_MESSAGES, PLAYING_FLAGS));
   g_object_class_install_property (klass, PROP_STATS,
       g_param_spec_boxed ("stats", "Statistics",
           "Counters of this stream: tokens, windows, samples, and for each "
@@ -839,5 +931,7 @@ gst_asr_class_init (GstAsrClass *klass)
   gst_type_mark_as_plugin_api (gst_asr_compute_type_get_type (), 0);
   gst_type_mark_as_plugin_api (gst_asr_task_get_type (), 0);
   gst_type_mark_as_plugin_api (gst_asr_granularity_get_type (), 0);
+  gst_type_mark_as_plugin_api (gst_asr_policy_get_type (), 0);
+  gst_asr_text_register_meta ();
   GST_DEBUG_CATEGORY_INIT (gst_asr_debug, "asr", 0, "speech to timed text");
 }

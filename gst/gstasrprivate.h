@@ -27,6 +27,13 @@ typedef enum {
   GST_ASR_BACKEND_CUDA,
 } GstAsrBackend;
 
+typedef enum {
+  GST_ASR_POLICY_AUTO,
+  GST_ASR_POLICY_OFFLINE,
+  GST_ASR_POLICY_LOCAL_AGREEMENT,
+  GST_ASR_POLICY_ALIGNATT,
+} GstAsrPolicy;
+
 struct _GstAsr {
   GstElement parent;
 
@@ -46,6 +53,12 @@ struct _GstAsr {
   char *skip_copy;
   char *refused_methods;     /* set without a bus to warn on */
   guint skip_copy_mask;
+  GstAsrPolicy policy;
+  guint latency;             /* ms; G_MAXUINT: none is promised */
+  guint lateness;            /* ms */
+  guint max_observed_delay;  /* ms */
+  guint64 n_late_words;
+  gboolean post_messages;
 
   /* state, guarded by lock */
   GMutex lock;
@@ -79,6 +92,8 @@ struct _GstAsr {
   GstAsrText text;
   GstSegment out_segment;
   char tag_language[8];
+  char *guess;               /* text of the last message that is not final */
+  gint64 warned_us;          /* when a late word was last warned of */
 };
 
 /* ---- gstasr.c ---- */
@@ -103,6 +118,29 @@ void gst_asr_init_sink (GstAsr *self, GstPad *pad);
 
 void gst_asr_init_src (GstAsr *self, GstPad *pad);
 gboolean gst_asr_start_src_task (GstAsr *self);
+
+/* ---- gstasrlive.c; with the lock held but for check ---- */
+
+AsrPolicy gst_asr_live_choose_policy (GstAsr *self);
+guint64 gst_asr_live_get_latency_samples (GstAsr *self);
+
+/* What is added to the latency of a live source. */
+GstClockTime gst_asr_live_get_latency (GstAsr *self);
+
+/* Gaps up to what is shown now: the position never lags by more than the
+ * latency. */
+void gst_asr_live_catch_up (GstAsr *self, GQueue *out);
+
+/* Counts and tells words that come later than promised. */
+void gst_asr_live_check (GstAsr *self, const AsrSegment *segment);
+
+/* Voice activity goes to the bus, the end of an utterance downstream. Without
+ * the lock, from the source pad's task. */
+void gst_asr_live_tell_event (GstAsr *self, const AsrSegment *segment);
+
+/* Returns: (transfer full) (nullable): the element message of a segment */
+GstMessage *gst_asr_live_make_message (GstAsr *self,
+    const AsrSegment *segment);
 
 G_END_DECLS
 

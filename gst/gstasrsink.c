@@ -27,6 +27,9 @@ push_samples (GstAsr *self, const float *samples, gsize n_samples)
   ret = wait_for_stream (self);
   if (ret == GST_FLOW_OK)
     asr_stream_set_output_tap (self->stream, gst_asr_get_tap (self));
+  if (ret == GST_FLOW_OK)
+    asr_stream_set_policy (self->stream, gst_asr_live_choose_policy (self),
+        gst_asr_live_get_latency_samples (self));
   while (ret == GST_FLOW_OK && n_samples > 0) {
     gsize n_taken = asr_stream_push (self->stream, samples, n_samples);
 
@@ -241,6 +244,9 @@ take_segment (GstAsr *self, GstEvent *event)
     return FALSE;
   self->segment = segment;
   self->has_segment_event = TRUE;
+  GST_OBJECT_LOCK (self);
+  segment.base += self->lateness * GST_MSECOND;
+  GST_OBJECT_UNLOCK (self);
   out = gst_event_new_segment (&segment);
   gst_event_set_seqnum (out, gst_event_get_seqnum (event));
   queue_event (self, out);

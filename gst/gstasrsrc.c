@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-/* Longest time from a sample to its word: a window, the pause that ends it,
- * and the time to compute on a slow machine. */
-#define LATENCY (40 * GST_SECOND)
+/* How often a live position is looked after while nothing comes. */
+#define CATCH_UP_US (G_USEC_PER_SEC / 10)
 
 static void
 push_language (GstAsr *self, const char *language)
@@ -45,17 +44,23 @@ static GstFlowReturn
 push_segment (GstAsr *self, const AsrSegment *segment)
 {
   GQueue out = G_QUEUE_INIT;
+  GstMessage *message;
 
   push_language (self, segment->language);
+  gst_asr_live_check (self, segment);
   g_mutex_lock (&self->lock);
   if (!GST_CLOCK_TIME_IS_VALID (self->text.position)
       && self->out_segment.format == GST_FORMAT_TIME)
     /* gaps count from the start of the segment, also where audio is late */
     self->text.position = MIN (self->out_segment.start,
         gst_asr_clock_to_pts (self->clock, segment->start));
+  message = gst_asr_live_make_message (self, segment);
+  gst_asr_live_catch_up (self, &out);
   gst_asr_text_add_segment (&self->text, segment, self->clock, &out);
   gst_asr_clock_forget (self->clock, segment->end);
   g_mutex_unlock (&self->lock);
+  if (message)
+    gst_element_post_message (GST_ELEMENT (self), message);
   return push_all (self, &out);
 }
 
@@ -91,6 +96,19 @@ tell_output (GstAsr *self, AsrSegment *segment)
   g_mutex_unlock (&self->lock);
   sample = gst_sample_new (buffer, caps, &self->out_segment, NULL);
   gst_asr_emit_output (self, method, sample);
+}
+
+/* A guess goes to the bus alone: what was pushed stays. */
+static void
+tell_guess (GstAsr *self, const AsrSegment *segment)
+{
+  GstMessage *message;
+
+  g_mutex_lock (&self->lock);
+  message = gst_asr_live_make_message (self, segment);
+  g_mutex_unlock (&self->lock);
+  if (message)
+    gst_element_post_message (GST_ELEMENT (self), message);
 }
 
 /* Stream-start, caps and segments, in their order. */
@@ -168,6 +186,10 @@ pull_all (GstAsr *self, AsrStream *stream)
       finish_drain (self);
     else if (segment->type == ASR_SEGMENT_OUTPUT)
       tell_output (self, segment);
+    else if (segment->type != ASR_SEGMENT_TEXT)
+      gst_asr_live_tell_event (self, segment);
+    else if (!segment->is_final)
+      tell_guess (self, segment);
     else
       ret = push_segment (self, segment);
     asr_segment_free (segment);
@@ -185,6 +207,33 @@ pull_all (GstAsr *self, AsrStream *stream)
   return TRUE;
 }
 
+/* While nothing comes, the position of live text goes on all the same. */
+static void
+push_catch_up (GstAsr *self)
+{
+  GQueue out = G_QUEUE_INIT;
+
+  g_mutex_lock (&self->lock);
+  gst_asr_live_catch_up (self, &out);
+  g_mutex_unlock (&self->lock);
+  push_all (self, &out);
+}
+
+/* With the lock held: waits for something to do, or for some time while the
+ * source is live. */
+static void
+wait_for_news (GstAsr *self)
+{
+  while (!self->is_flushing && !self->has_news && !self->has_failed
+      && g_queue_is_empty (&self->events)
+      && !(self->is_eos && !self->is_draining))
+    if (!self->is_live)
+      g_cond_wait (&self->changed, &self->lock);
+    else if (!g_cond_wait_until (&self->changed, &self->lock,
+                 g_get_monotonic_time () + CATCH_UP_US))
+      return;
+}
+
 static void
 src_task (gpointer user_data)
 {
@@ -193,10 +242,7 @@ src_task (gpointer user_data)
   gboolean is_empty_eos;
 
   g_mutex_lock (&self->lock);
-  while (!self->is_flushing && !self->has_news && !self->has_failed
-      && g_queue_is_empty (&self->events)
-      && !(self->is_eos && !self->is_draining))
-    g_cond_wait (&self->changed, &self->lock);
+  wait_for_news (self);
   if (self->is_flushing || self->has_failed) {
     g_mutex_unlock (&self->lock);
     gst_pad_pause_task (self->srcpad);
@@ -216,6 +262,7 @@ src_task (gpointer user_data)
   } else if (!pull_all (self, stream)) {
     return;
   }
+  push_catch_up (self);
   /* events whose turn comes before any text: nothing was pushed yet */
   g_mutex_lock (&self->lock);
   is_empty_eos = !self->is_draining;
@@ -264,12 +311,14 @@ src_query (GstPad *pad, GstObject *parent, GstQuery *query)
   gst_query_parse_latency (query, &is_live, &min, &max);
   g_mutex_lock (&self->lock);
   self->is_live = is_live;
-  g_mutex_unlock (&self->lock);
   if (is_live) {
-    min += LATENCY;
+    GstClockTime latency = gst_asr_live_get_latency (self);
+
+    min += latency;
     if (GST_CLOCK_TIME_IS_VALID (max))
-      max += LATENCY;
+      max += latency;
   }
+  g_mutex_unlock (&self->lock);
   gst_query_set_latency (query, is_live, min, max);
   return TRUE;
 }

@@ -10,6 +10,18 @@
 #define MIN_DURATION GST_MSECOND
 
 void
+gst_asr_text_register_meta (void)
+{
+  static gsize once = 0;
+  static const char *tags[] = { NULL };
+
+  if (g_once_init_enter (&once)) {
+    gst_meta_register_custom (GST_ASR_META_NAME, tags, NULL, NULL, NULL);
+    g_once_init_leave (&once, 1);
+  }
+}
+
+void
 gst_asr_text_init (GstAsrText *text, GstAsrGranularity granularity)
 {
   text->granularity = granularity;
@@ -40,8 +52,8 @@ gst_asr_text_add_gaps (GstAsrText *text, GstClockTime end, GQueue *out)
 
 /* @string: (transfer full) */
 static void
-add_buffer (GstAsrText *text, char *string, GstClockTime start,
-    GstClockTime end, GQueue *out)
+add_buffer (GstAsrText *text, char *string, double confidence,
+    GstClockTime start, GstClockTime end, GQueue *out)
 {
   GstBuffer *buffer;
 
@@ -52,6 +64,9 @@ add_buffer (GstAsrText *text, char *string, GstClockTime start,
   buffer = gst_buffer_new_wrapped (string, strlen (string));
   GST_BUFFER_PTS (buffer) = start;
   GST_BUFFER_DURATION (buffer) = end - start;
+  gst_structure_set (gst_custom_meta_get_structure (
+      gst_buffer_add_custom_meta (buffer, GST_ASR_META_NAME)),
+      "confidence", G_TYPE_DOUBLE, confidence, NULL);
   if (text->is_discont)
     GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_DISCONT);
   text->is_discont = FALSE;
@@ -88,6 +103,17 @@ count_joined (const AsrSegment *segment, guint first, const GstAsrClock *clock)
   return n;
 }
 
+/* A phrase is as certain as its least certain word. */
+static double
+get_confidence (const AsrWord *words, guint n)
+{
+  double confidence = 1;
+
+  for (guint i = 0; i < n; i++)
+    confidence = MIN (confidence, words[i].confidence);
+  return confidence;
+}
+
 static char *
 join_words (const AsrWord *words, guint n)
 {
@@ -111,7 +137,7 @@ gst_asr_text_add_segment (GstAsrText *text, const AsrSegment *segment,
     n = text->granularity == GST_ASR_GRANULARITY_SEGMENT
         ? segment->n_words
         : count_joined (segment, i, clock);
-    add_buffer (text, join_words (words, n),
+    add_buffer (text, join_words (words, n), get_confidence (words, n),
         gst_asr_clock_to_pts (clock, words[0].start),
         gst_asr_clock_to_pts (clock, words[n - 1].end), out);
   }

@@ -36,6 +36,10 @@ typedef struct {
   gboolean is_discont; /* the next buffer is the first after a break */
 } GstAsrText;
 
+/* Custom meta of each buffer: "confidence", double, 0.0 to 1.0. */
+#define GST_ASR_META_NAME "GstAsrMeta"
+void gst_asr_text_register_meta (void);
+
 void gst_asr_text_init (GstAsrText *text, GstAsrGranularity granularity);
 
 /* @start: time from which the first gap counts */

@@ -10,6 +10,9 @@
 #define MAX_PROMPT 223
 #define MAX_SAMPLED 224
 #define TEXT_CTX 448
+/* Text that repeats itself more than this is a loop of the decoder; the gate
+ * of openai/whisper. */
+#define MAX_COMPRESSION_RATIO 2.4
 /* What a text that repeats itself must keep to be believed. */
 #define MIN_REPEAT_LOG_PROB (-0.5)
 #define MAX_REPEATS 8
@@ -28,10 +31,12 @@ typedef struct {
 struct _AsrDecoding {
   const AsrVocab *vocab;
   const AsrSpecialTokens *special;
-  AsrDecodingParams params; /* prompt unused: see below */
+  AsrDecodingParams params; /* prompt, prefix unused: see below */
   AsrDecodingPhase phase;
   gint language;
-  GArray *prompt;           /* gint32: start_of_prev, earlier text, start */
+  GArray *prompt;           /* gint32: start_of_prev, earlier text, start,
+                             * prefix */
+  GArray *prefix;           /* gint32 */
   guint sot_row;            /* of the start token in prompt */
   guint max_sampled;
   double no_speech_prob;
@@ -58,6 +63,7 @@ asr_decoding_new (const AsrVocab *vocab)
   decoding->vocab = vocab;
   decoding->special = asr_vocab_get_special (vocab);
   decoding->prompt = g_array_new (FALSE, FALSE, sizeof (gint32));
+  decoding->prefix = g_array_new (FALSE, FALSE, sizeof (gint32));
   decoding->text = g_array_new (FALSE, FALSE, sizeof (gint32));
   decoding->frames = g_array_new (FALSE, FALSE, sizeof (gint16));
   decoding->probabilities = g_array_new (FALSE, FALSE, sizeof (float));
@@ -77,6 +83,7 @@ asr_decoding_free (AsrDecoding *decoding)
   if (decoding == NULL)
     return;
   g_array_unref (decoding->prompt);
+  g_array_unref (decoding->prefix);
   g_array_unref (decoding->text);
   g_array_unref (decoding->frames);
   g_array_unref (decoding->probabilities);
@@ -120,6 +127,11 @@ finish_prompt (AsrDecoding *decoding)
 {
   decoding->sot_row = decoding->prompt->len;
   append_start (decoding, decoding->prompt);
+  if (decoding->params.is_growing) {
+    g_array_append_val (decoding->prompt, decoding->special->no_timestamps);
+    g_array_append_vals (decoding->prompt, decoding->prefix->data,
+        decoding->prefix->len);
+  }
   decoding->max_sampled
       = MIN (MAX_SAMPLED, TEXT_CTX + 1 - decoding->prompt->len);
   start_pass (decoding);
@@ -129,7 +141,7 @@ void
 asr_decoding_start (AsrDecoding *decoding, const AsrDecodingParams *params)
 {
   decoding->params = *params;
-  decoding->params.prompt = NULL;
+  decoding->params.prompt = decoding->params.prefix = NULL;
   decoding->attempt = 0;
   decoding->n_sampled = 0;
   decoding->is_silence = FALSE;
@@ -139,6 +151,10 @@ asr_decoding_start (AsrDecoding *decoding, const AsrDecodingParams *params)
   g_array_set_size (decoding->frames, 0);
   g_array_set_size (decoding->probabilities, 0);
   g_array_set_size (decoding->prompt, 0);
+  g_array_set_size (decoding->prefix, 0);
+  if (params->is_growing)
+    g_array_append_vals (decoding->prefix, params->prefix,
+        MIN (params->n_prefix, ASR_DECODING_MAX_PREFIX));
   if (params->n_prompt > 0) {
     guint n = MIN (params->n_prompt, MAX_PROMPT);
 
@@ -250,8 +266,11 @@ asr_decoding_get_rows (const AsrDecoding *decoding, GArray *rows,
       return TRUE;
     case ASR_DECODING_PROMPT:
       append_prompt (decoding, rows, choices);
-      *state = make_state (decoding, ASR_RULES_TIMESTAMPS,
+      *state = make_state (decoding, decoding->params.is_growing
+              ? ASR_RULES_TEXT : ASR_RULES_TIMESTAMPS,
           decoding->prompt->len);
+      /* after a prefix, the text may end or go on in the middle of a word */
+      state->rules.n_sampled = decoding->prefix->len;
       return TRUE;
     case ASR_DECODING_STEP:
       append_row (decoding, rows, ASR_TOKEN_CHOSEN, 0);
@@ -347,6 +366,23 @@ accept_pass (AsrDecoding *decoding, guint chosen)
     decoding->phase = ASR_DECODING_ALIGN;
 }
 
+/* The text so far: what stays, and what the pass adds to it. */
+static void
+accept_growing (AsrDecoding *decoding)
+{
+  const Pass *pass = &decoding->passes[0];
+
+  decoding->chosen = 0;
+  decoding->phrases = g_array_new (FALSE, FALSE, sizeof (AsrPhrase));
+  g_array_append_vals (decoding->text, decoding->prefix->data,
+      decoding->prefix->len);
+  if (pass->score.compression_ratio <= MAX_COMPRESSION_RATIO)
+    g_array_append_vals (decoding->text, pass->tokens->data,
+        pass->tokens->len);
+  decoding->phase
+      = decoding->text->len > 0 ? ASR_DECODING_ALIGN : ASR_DECODING_DONE;
+}
+
 /* People do say a thing three times. A text that repeats itself is believed
  * where it is likely, came to its own end, and each phrase has time marks that
  * give it as long as it takes to say: a loop of the decoder has not. */
@@ -403,8 +439,7 @@ finish_pass (AsrDecoding *decoding)
                                                                 : "retry");
   switch (verdict) {
     case ASR_VERDICT_ACCEPT:
-      accept_pass (decoding, decoding->attempt);
-      return;
+      break;
     case ASR_VERDICT_SILENCE:
       decoding->chosen = decoding->attempt;
       decoding->is_silence = TRUE;
@@ -413,7 +448,11 @@ finish_pass (AsrDecoding *decoding)
     case ASR_VERDICT_RETRY:
       break;
   }
-  if (decoding->attempt + 1 < ASR_N_TEMPERATURES) {
+  if (decoding->params.is_growing) {
+    accept_growing (decoding);
+  } else if (verdict == ASR_VERDICT_ACCEPT) {
+    accept_pass (decoding, decoding->attempt);
+  } else if (decoding->attempt + 1 < ASR_N_TEMPERATURES) {
     decoding->attempt++;
     start_pass (decoding);
   } else {

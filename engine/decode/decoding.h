@@ -30,6 +30,10 @@ typedef enum {
  * @prompt: (nullable): [n_prompt] ids of earlier text; the last 223 count
  * @n_mel_frames: of real audio in the window, 1 to 3000
  * @audio_slot, @text_slot: held until the text is done
+ * @is_growing: the window is still being spoken: one pass without time marks
+ *   and without other temperatures, which goes on after @prefix
+ * @prefix: (nullable): [n_prefix] text ids that the window begins with and
+ *   that stay; at most ASR_DECODING_MAX_PREFIX
  */
 typedef struct {
   gint language;
@@ -40,7 +44,12 @@ typedef struct {
   guint audio_slot;
   guint text_slot;
   guint64 seed;
+  gboolean is_growing;
+  const gint32 *prefix;
+  guint n_prefix;
 } AsrDecodingParams;
+
+#define ASR_DECODING_MAX_PREFIX 160
 
 typedef struct _AsrDecoding AsrDecoding;
 
@@ -85,7 +94,7 @@ void asr_decoding_feed_frames (AsrDecoding *decoding, const gint16 *frames);
  * @tokens: [n_tokens] sampled ids, time marks included, eot not
  * @phrases: (element-type AsrPhrase)
  * @advance_frames, @is_whole: see asr_phrases_cut
- * @text: [n_text] ids of the phrases below eot
+ * @text: [n_text] ids of the phrases below eot, after those of the prefix
  * @frames: [n_text + 1] encoder frames
  * @probabilities: [n_text]
  * @n_attempts: temperatures that were tried

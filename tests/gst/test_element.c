@@ -39,6 +39,7 @@ make_harness (const char *caps)
   GstElement *element = make_element ();
   GstHarness *h = gst_harness_new_with_element (element, "sink", "src");
 
+  gst_harness_set_live (h, FALSE);
   gst_harness_set_src_caps_str (h, caps);
   gst_object_unref (element);
   return h;
@@ -800,6 +801,111 @@ check_fallback (void)
   g_rmdir (folder);
 }
 
+static GstClockTime
+get_min_latency (GstHarness *h, gboolean *is_live)
+{
+  GstQuery *query = gst_query_new_latency ();
+  GstPad *pad = gst_element_get_static_pad (h->element, "src");
+  GstClockTime min;
+
+  g_assert_true (gst_pad_query (pad, query));
+  gst_query_parse_latency (query, is_live, &min, NULL);
+  gst_query_unref (query);
+  gst_object_unref (pad);
+  return min;
+}
+
+/* Takes what is there. Returns: where it ends */
+static GstClockTime
+get_position (GstHarness *h, GstClockTime position)
+{
+  GstEvent *event;
+  GstBuffer *buffer;
+
+  while ((event = gst_harness_try_pull_event (h))) {
+    if (GST_EVENT_TYPE (event) == GST_EVENT_GAP) {
+      GstClockTime start, duration;
+
+      gst_event_parse_gap (event, &start, &duration);
+      position = MAX (position, start + duration);
+    }
+    gst_event_unref (event);
+  }
+  while ((buffer = gst_harness_try_pull (h))) {
+    GstCustomMeta *meta
+        = gst_buffer_get_custom_meta (buffer, "GstAsrMeta");
+    double confidence = -1;
+
+    g_assert_nonnull (meta);
+    gst_structure_get_double (gst_custom_meta_get_structure (meta),
+        "confidence", &confidence);
+    g_assert_cmpfloat (confidence, >=, 0);
+    g_assert_cmpfloat (confidence, <=, 1);
+    g_assert_cmpuint (GST_BUFFER_DURATION (buffer), >, 0);
+    position = MAX (position,
+        GST_BUFFER_PTS (buffer) + GST_BUFFER_DURATION (buffer));
+    gst_buffer_unref (buffer);
+  }
+  return position;
+}
+
+/* A live source gets what latency says, and the position keeps up with the
+ * clock, also when the source falls silent. */
+static void
+check_live (void)
+{
+  GstElement *element = make_element ();
+  GstHarness *h = gst_harness_new_with_element (element, "sink", "src");
+  GstBus *bus = gst_bus_new ();
+  GstClockTime position = 0, now = 0;
+  GstMessage *message;
+  gboolean is_live;
+  gint64 deadline;
+
+  gst_object_unref (element);
+  gst_harness_use_testclock (h);
+  gst_harness_set_live (h, TRUE);
+  gst_harness_set_upstream_latency (h, 20 * MS);
+  gst_harness_set_src_caps_str (h, CAPS_48K);
+  g_assert_cmpuint (get_min_latency (h, &is_live), ==, 2020 * MS);
+  g_assert_true (is_live);
+  gst_element_set_bus (h->element, bus);
+  g_object_set (h->element, "latency", 1000, NULL);
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_LATENCY);
+  g_assert_nonnull (message);
+  gst_message_unref (message);
+  g_assert_cmpuint (get_min_latency (h, &is_live), ==, 1020 * MS);
+  g_object_set (h->element, "latency", G_MAXUINT, NULL);
+  g_assert_cmpuint (get_min_latency (h, &is_live), ==, 20 * MS);
+  g_object_set (h->element, "latency", 1000, NULL);
+
+  for (guint i = 0; i < 250; i++) {
+    g_assert_cmpint (gst_harness_push (h,
+        make_buffer (i * 20 * MS, 960 * 4, 48000, 4)), ==, GST_FLOW_OK);
+    now += 20 * MS;
+    gst_harness_set_time (h, now);
+    g_usleep (2000);
+  }
+  now += 3 * GST_SECOND;
+  gst_harness_set_time (h, now);
+  deadline = g_get_monotonic_time () + 10 * G_USEC_PER_SEC;
+  while (position + GST_SECOND < now && g_get_monotonic_time () < deadline) {
+    position = get_position (h, position);
+    g_usleep (10000);
+  }
+  g_assert_cmpuint (position, >=, now - GST_SECOND);
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_ELEMENT);
+  g_assert_nonnull (message);
+  g_assert_true (gst_message_has_name (message, "asr"));
+  g_assert_nonnull (gst_structure_get_string (
+      gst_message_get_structure (message), "text"));
+  gst_message_unref (message);
+  gst_bus_set_flushing (bus, TRUE);
+  gst_element_set_bus (h->element, NULL);
+  gst_object_unref (bus);
+  gst_harness_teardown (h);
+}
+
 static void
 check_bytes_segment (void)
 {
@@ -847,6 +953,7 @@ main (int argc, char **argv)
   g_test_add_func ("/asr/shared-engine", check_shared_engine);
   g_test_add_func ("/asr/skip-copy", check_skip_copy);
   g_test_add_func ("/asr/round-trips", check_round_trips);
+  g_test_add_func ("/asr/live", check_live);
   g_test_add_func ("/asr/taps", check_taps);
   g_test_add_func ("/asr/retained", check_retained);
   g_test_add_func ("/asr/fallback", check_fallback);

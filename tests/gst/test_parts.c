@@ -363,6 +363,7 @@ int
 main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
+  gst_asr_text_register_meta ();
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/clock/follows", check_clock_follows);
   g_test_add_func ("/clock/small-steps", check_clock_small_steps);

@@ -302,6 +302,48 @@ check_limit (void)
   close_fixture (&f);
 }
 
+/* Speech that goes on: what stays is the prefix, no marks, one pass; and a
+ * loop adds nothing to it. */
+static void
+check_growing (void)
+{
+  static const gint32 rows[] = { 50258, 50259, 50359, 50363, 634, 390, 406 };
+  static const gint32 aligned[] = { 50258, 50259, 50359, 50363, 634, 390, 406,
+    364, 3171, 50257 };
+  gint32 loop[200];
+
+  for (guint i = 0; i < G_N_ELEMENTS (loop); i++)
+    loop[i] = 3171;
+  for (guint is_loop = 0; is_loop < 2; is_loop++) {
+    AsrDecodingParams params = { .task = ASR_TASK_TRANSCRIBE,
+      .n_mel_frames = 299, .seed = 1, .is_growing = TRUE, .prefix = rows + 4,
+      .n_prefix = 3 };
+    Fixture f;
+
+    if (!open_fixture (&f, "base", 51865))
+      return;
+    asr_decoding_start (f.decoding, &params);
+    g_assert_true (ask (&f));
+    assert_tokens (&f, rows, 7);
+    g_assert_cmpint (f.state.rules.mode, ==, ASR_RULES_TEXT);
+    /* eot may follow: not the first token of a text */
+    g_assert_cmpint (f.state.rules.n_sampled, >, 0);
+    g_assert_cmpuint (f.state.position, ==, 6);
+    if (is_loop)
+      feed (&f, 0.1, loop, G_N_ELEMENTS (loop), 50257, -0.1f);
+    else
+      feed (&f, 0.1, aligned + 7, 2, 50257, -0.1f);
+    g_assert_cmpint (asr_decoding_get_phase (f.decoding), ==,
+        ASR_DECODING_ALIGN);
+    ask (&f);
+    if (is_loop)
+      g_assert_cmpuint (f.rows->len, ==, 4 + 3 + 1);
+    else
+      assert_tokens (&f, aligned, 10);
+    close_fixture (&f);
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -313,5 +355,6 @@ main (int argc, char **argv)
   g_test_add_func ("/decoding/prompt-and-language", check_prompt_and_language);
   g_test_add_func ("/decoding/english-model", check_english_model);
   g_test_add_func ("/decoding/limit", check_limit);
+  g_test_add_func ("/decoding/growing", check_growing);
   return g_test_run ();
 }

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The worker's side of speech that is decoded while it goes on: a window is
+ * decoded again and again behind the words that are final in it, which are
+ * never opened again. Owns no device, thread or clock but for the time that a
+ * decode takes, to which the steps adapt.
+ */
+#include <string.h>
+
+#include "engine/segment.h"
+#include "engine/session_private.h"
+#include "engine/session_text.h"
+
+/* Steps are never shorter: more decodes than this tell nothing new. */
+#define MIN_STEP_SAMPLES (3 * 16000 / 10)
+/* New audio that is waited for, by the time that a decode took. */
+#define STEP_PER_DECODE 1.25
+/* Earlier text of an utterance that stays as context. */
+#define MAX_CONTEXT_TOKENS 64
+/* Speech that a language is recognised by. */
+#define LANGUAGE_SAMPLES (3 * 16000 / 2)
+/* What a window without any words keeps when it gets too long. */
+#define KEPT_SAMPLES (5 * 16000)
+
+/* A word that is final and still in the window. */
+typedef struct {
+  guint n_tokens; /* with what follows it up to the next */
+  gint64 end;
+  gboolean ends_sentence;
+} FinalWord;
+
+struct _AsrSessionLive {
+  AsrLiveParams params;
+  AsrLive state;
+  AsrLiveStep step;
+  GArray *prefix;     /* gint32: tokens of the final words */
+  GArray *final;      /* FinalWord */
+  GArray *context;    /* gint32: text of the utterance before the window */
+  GPtrArray *guess;   /* char: letters of the words that are not final */
+  gint64 began_us;
+  double decode_s;    /* what a decode takes, smoothed */
+};
+
+AsrSessionLive *
+asr_session_live_new (void)
+{
+  AsrSessionLive *live = g_new0 (AsrSessionLive, 1);
+
+  live->prefix = g_array_new (FALSE, FALSE, sizeof (gint32));
+  live->final = g_array_new (FALSE, FALSE, sizeof (FinalWord));
+  live->context = g_array_new (FALSE, FALSE, sizeof (gint32));
+  live->guess = g_ptr_array_new_with_free_func (g_free);
+  return live;
+}
+
+void
+asr_session_live_free (AsrSessionLive *live)
+{
+  if (live == NULL)
+    return;
+  g_array_unref (live->prefix);
+  g_array_unref (live->final);
+  g_array_unref (live->context);
+  g_ptr_array_unref (live->guess);
+  g_free (live);
+}
+
+static void
+forget_window (AsrSessionLive *live)
+{
+  g_array_set_size (live->prefix, 0);
+  g_array_set_size (live->final, 0);
+  g_array_set_size (live->context, 0);
+  g_ptr_array_set_size (live->guess, 0);
+}
+
+void
+asr_session_live_reset (AsrSessionLive *live, AsrPolicy policy,
+    guint64 latency_samples)
+{
+  live->params = (AsrLiveParams){ 0, latency_samples, MIN_STEP_SAMPLES, 0,
+    policy == ASR_POLICY_LOCAL_AGREEMENT };
+  live->state = (AsrLive){ 0 };
+  live->decode_s = 0;
+  forget_window (live);
+}
+
+gint64
+asr_session_live_get_position (const AsrSessionLive *live)
+{
+  return live->state.position;
+}
+
+/* ---- what to do next ---- */
+
+static AsrHeard
+get_heard (AsrSession *session, AsrSpan *all)
+{
+  AsrHeard heard = asr_session_get_heard (session);
+
+  /* without a detector everything is speech */
+  if (!session->params.use_gate && heard.end > 0) {
+    *all = (AsrSpan){ 0, G_MAXINT64 };
+    heard.spans = all;
+    heard.n_spans = 1;
+  }
+  return heard;
+}
+
+static void
+take_silence (AsrSession *session, const AsrLiveStep *step)
+{
+  AsrSessionLive *live = session->live;
+
+  asr_live_take_silence (&live->state, step);
+  if (step->is_anew) {
+    forget_window (live);
+    /* another speaker may speak another language */
+    session->language = session->wished_language;
+  }
+  for (guint i = 0; i < session->n_outputs; i++)
+    asr_session_tell_silence (session, i, live->state.position);
+  asr_session_move_on (session, live->state.position,
+      asr_live_get_needed (&live->state));
+}
+
+gboolean
+asr_session_live_update (AsrSession *session)
+{
+  AsrSessionLive *live = session->live;
+  AsrSpan all;
+  AsrHeard heard = get_heard (session, &all);
+  AsrLiveStep step;
+
+  live->params.max_window_samples = session->params.max_window_samples;
+  step = asr_live_next (&live->state, &live->params, &heard);
+  switch (step.action) {
+    case ASR_LIVE_WAIT:
+      return FALSE;
+    case ASR_LIVE_SILENCE:
+      take_silence (session, &step);
+      return TRUE;
+    case ASR_LIVE_DECODE:
+      if (session->language < 0 && !step.is_last
+          && step.end - step.start
+              < MIN (LANGUAGE_SAMPLES, live->params.latency_samples / 2))
+        return FALSE;
+      live->step = step;
+      live->began_us = g_get_monotonic_time ();
+      session->step
+          = (AsrOfflineStep){ ASR_OFFLINE_DECODE, step.start, step.end };
+      session->state = ASR_SESSION_ENCODE;
+      return TRUE;
+    case ASR_LIVE_END:
+      break;
+  }
+  if (!session->is_ended && session->is_draining) {
+    asr_session_tell_end (session);
+    asr_stream_notify (session->stream);
+  }
+  return FALSE;
+}
+
+void
+asr_session_live_get_params (const AsrSession *session,
+    AsrDecodingParams *params, GArray *prompt)
+{
+  const AsrSessionLive *live = session->live;
+
+  g_array_append_vals (prompt, live->context->data, live->context->len);
+  params->prompt = (const gint32 *) prompt->data;
+  params->n_prompt = prompt->len;
+  params->is_growing = TRUE;
+  params->prefix = (const gint32 *) live->prefix->data;
+  params->n_prefix = live->prefix->len;
+}
+
+/* ---- what came of it ---- */
+
+/* Words that were not final before the window was decoded. */
+typedef struct {
+  GArray *words;      /* AsrWord (owned) */
+  GArray *token_ends; /* guint: tokens of the text up to each word's end */
+} NewWords;
+
+/* Where a final word has grown, what was added to it is a word of its own
+ * without a blank; added punctuation comes too late. */
+static gboolean
+cut_word (const AsrVocab *vocab, const AsrDecodingResult *result,
+    guint n_prefix, const AsrTimedWord *word, AsrTimedWord *rest)
+{
+  guint end = word->first_token + word->n_tokens;
+  g_autoptr (GString) bytes = g_string_new (NULL);
+  g_autofree char *letters = NULL;
+
+  *rest = *word;
+  if (word->first_token >= n_prefix)
+    return TRUE;
+  if (end <= n_prefix)
+    return FALSE;
+  asr_vocab_append_text (vocab, result->text + n_prefix, end - n_prefix,
+      bytes);
+  rest->text = g_utf8_make_valid (bytes->str, bytes->len);
+  letters = asr_text_get_letters (rest->text);
+  if (*letters == '\0')
+    g_clear_pointer (&rest->text, g_free);
+  return rest->text != NULL;
+}
+
+static NewWords
+get_new_words (AsrSession *session, const AsrHeard *heard,
+    const AsrDecodingResult *result)
+{
+  NewWords new = { asr_text_new_words (),
+    g_array_new (FALSE, FALSE, sizeof (guint)) };
+  AsrSessionOutput *output = &session->outputs[0];
+  const char *language
+      = asr_session_get_language (session, 0);
+  double typical_s, offset_s = session->step.start / (double) ASR_SAMPLE_RATE;
+  guint n_prefix = session->live->prefix->len;
+  gint64 told = output->told;
+  g_autoptr (GArray) timed = NULL;
+
+  if (result->is_silence || result->n_text <= n_prefix)
+    return new;
+  timed = asr_words_from_tokens (session->vocab, result->text, result->n_text,
+      result->frames, result->probabilities, language, &typical_s);
+  for (guint i = 0; i < timed->len; i++) {
+    const AsrTimedWord *word = &g_array_index (timed, AsrTimedWord, i);
+    guint end = word->first_token + word->n_tokens, n_before = new.words->len;
+    AsrTimedWord rest;
+
+    if (!cut_word (session->vocab, result, n_prefix, word, &rest))
+      continue;
+    rest.start_s += offset_s;
+    rest.end_s += offset_s;
+    asr_text_append_word (new.words, &rest, heard->spans, heard->n_spans,
+        FALSE, &told);
+    if (rest.text != word->text)
+      g_free (rest.text);
+    if (new.words->len > n_before)
+      g_array_append_val (new.token_ends, end);
+  }
+  return new;
+}
+
+/* How many words from the first on the decode before gave as well; keeps the
+ * letters of those from @first on for the next time. */
+static guint
+count_agreed (AsrSessionLive *live, GArray *words)
+{
+  guint n = 0;
+  gboolean agrees = TRUE;
+
+  for (guint i = 0; agrees && i < MIN (words->len, live->guess->len); i++) {
+    g_autofree char *letters
+        = asr_text_get_letters (g_array_index (words, AsrWord, i).text);
+
+    agrees = strcmp (letters, g_ptr_array_index (live->guess, i)) == 0;
+    n += agrees;
+  }
+  return n;
+}
+
+static void
+keep_guess (AsrSessionLive *live, GArray *words, guint first)
+{
+  g_ptr_array_set_size (live->guess, 0);
+  for (guint i = first; i < words->len; i++)
+    g_ptr_array_add (live->guess,
+        asr_text_get_letters (g_array_index (words, AsrWord, i).text));
+}
+
+/* Final words stay in the window as its prefix. */
+static void
+keep_final (AsrSessionLive *live, const AsrDecodingResult *result,
+    const NewWords *new, guint n_final)
+{
+  for (guint i = 0; i < n_final; i++) {
+    const AsrWord *word = &g_array_index (new->words, AsrWord, i);
+    guint end = g_array_index (new->token_ends, guint, i);
+    FinalWord final = { end - live->prefix->len, word->end,
+      asr_text_ends_sentence (word->text) };
+
+    g_array_append_vals (live->prefix, result->text + live->prefix->len,
+        final.n_tokens);
+    g_array_append_val (live->final, final);
+  }
+}
+
+/* A window that got long begins behind a sentence, or behind any word. */
+static void
+shorten_window (AsrSessionLive *live)
+{
+  gboolean takes_any = asr_live_is_too_long (&live->state, &live->params);
+  guint n_words = 0, n_tokens = 0, n_excess;
+
+  if (!asr_live_is_long (&live->state, &live->params))
+    return;
+  for (guint i = live->final->len; i > 0 && n_words == 0; i--) {
+    const FinalWord *word = &g_array_index (live->final, FinalWord, i - 1);
+
+    if (takes_any || word->ends_sentence)
+      n_words = i;
+  }
+  if (n_words == 0) {
+    if (takes_any) {
+      forget_window (live);
+      asr_live_shorten (&live->state, live->state.decoded - KEPT_SAMPLES);
+    }
+    return;
+  }
+  for (guint i = 0; i < n_words; i++)
+    n_tokens += g_array_index (live->final, FinalWord, i).n_tokens;
+  asr_live_shorten (&live->state,
+      g_array_index (live->final, FinalWord, n_words - 1).end);
+  g_array_append_vals (live->context, live->prefix->data, n_tokens);
+  n_excess = MAX (live->context->len, MAX_CONTEXT_TOKENS) - MAX_CONTEXT_TOKENS;
+  g_array_remove_range (live->context, 0, n_excess);
+  g_array_remove_range (live->prefix, 0, n_tokens);
+  g_array_remove_range (live->final, 0, n_words);
+}
+
+static void
+tell_words (AsrSession *session, GArray *words, guint n_final)
+{
+  AsrSessionOutput *output = &session->outputs[0];
+  const char *language
+      = asr_session_get_language (session, 0);
+  const AsrWord *all = (const AsrWord *) words->data;
+
+  if (n_final > 0) {
+    asr_stream_take_segment (session->stream,
+        asr_segment_new (ASR_SEGMENT_TEXT, 0, session->epoch, output->told,
+            all[n_final - 1].end, all, n_final, language));
+    output->told = all[n_final - 1].end;
+  }
+  for (guint i = 0; i < session->n_outputs; i++)
+    asr_session_tell_silence (session, i, session->live->state.position);
+  if (session->live->step.is_last)
+    asr_session_tell_event (session, ASR_SEGMENT_PAUSE,
+        session->live->state.position);
+  if (n_final < words->len) {
+    AsrSegment *guess = asr_segment_new (ASR_SEGMENT_TEXT, 0, session->epoch,
+        all[n_final].start, all[words->len - 1].end, all + n_final,
+        words->len - n_final, language);
+
+    guess->is_final = FALSE;
+    asr_stream_take_segment (session->stream, guess);
+  }
+}
+
+/* Decodes come as often as the machine can, and no lag grows. */
+static void
+adapt_step (AsrSessionLive *live)
+{
+  double took_s = (g_get_monotonic_time () - live->began_us) / 1e6;
+
+  live->decode_s = live->decode_s == 0
+      ? took_s
+      : MAX (took_s, 0.8 * live->decode_s + 0.2 * took_s);
+  live->params.decode_samples = live->decode_s * ASR_SAMPLE_RATE;
+  live->params.step_samples = CLAMP (
+      (gint64) (STEP_PER_DECODE * live->params.decode_samples),
+      MIN_STEP_SAMPLES, MAX (MIN_STEP_SAMPLES,
+          live->params.max_window_samples / 4));
+}
+
+void
+asr_session_live_finish (AsrSession *session)
+{
+  AsrSessionLive *live = session->live;
+  AsrSpan all;
+  AsrHeard heard = get_heard (session, &all);
+  g_autoptr (GArray) places = g_array_new (FALSE, FALSE, sizeof (AsrSpan));
+  AsrDecodingResult result;
+  NewWords new;
+  guint n_final;
+
+  asr_decoding_get_result (session->outputs[0].decoding, &result);
+  if (result.language >= 0)
+    session->language = result.language;
+  new = get_new_words (session, &heard, &result);
+  for (guint i = 0; i < new.words->len; i++) {
+    const AsrWord *word = &g_array_index (new.words, AsrWord, i);
+    AsrSpan place = { word->start, word->end };
+
+    g_array_append_val (places, place);
+  }
+  n_final = asr_live_take_text (&live->state, &live->params, &heard,
+      &live->step, (const AsrSpan *) places->data, new.words->len,
+      count_agreed (live, new.words));
+  keep_final (live, &result, &new, n_final);
+  keep_guess (live, new.words, n_final);
+  asr_session_add_stats (session);
+  tell_words (session, new.words, n_final);
+  shorten_window (live);
+  adapt_step (live);
+  asr_session_move_on (session, live->state.position,
+      asr_live_get_needed (&live->state));
+  g_array_unref (new.words);
+  g_array_unref (new.token_ends);
+}

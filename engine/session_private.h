@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the worker's side share: session.c ties the offline way
+ * together, session_live.c the live one.
+ */
+#ifndef ASR_ENGINE_SESSION_PRIVATE_H
+#define ASR_ENGINE_SESSION_PRIVATE_H
+
+#include "engine/audio/gate.h"
+#include "engine/policy/live.h"
+#include "engine/policy/offline.h"
+#include "engine/session.h"
+
+G_BEGIN_DECLS
+
+typedef struct _AsrSessionLive AsrSessionLive;
+
+struct _AsrSession {
+  AsrStream *stream;
+  const AsrModel *model;
+  const AsrVocab *vocab;
+  gint generation;
+  guint epoch;
+  gboolean is_dead;          /* cancelled or failed, until the next reset */
+  gboolean is_ended;
+
+  AsrVad *vad;
+  AsrGate *gate;
+  gint64 heard_until;        /* the voice detector's position */
+  gboolean is_speaking;      /* as it was last told */
+  gboolean is_complete;      /* no audio follows, or all is to be final */
+  gboolean is_draining;      /* no audio follows */
+  gint64 audio_end;          /* as of the last update */
+  AsrOfflineParams params;
+  AsrOffline offline;
+  AsrOfflineStep step;
+  AsrSessionLive *live;      /* (owned) (nullable): where speech is decoded
+                              * while it goes on */
+  AsrSessionState state;
+
+  GArray *prompt;            /* gint32, of what the user said */
+  gint language;             /* index, -1: not known yet */
+  gint wished_language;      /* what the user last said */
+  guint skip_copy;
+  guint tap;
+  AsrSlotHolder audio;
+  AsrSessionOutput outputs[ASR_MAX_OUTPUTS];
+  guint n_outputs;
+  AsrMethodCost costs[ASR_N_METHODS];
+  float *window;             /* [max_window_samples] */
+};
+
+/* ---- session.c ---- */
+
+/* What is known of the audio now; borrowed from the gate. */
+AsrHeard asr_session_get_heard (AsrSession *session);
+
+/* Code of the language of an output's text, "" where it is not known yet. */
+const char *asr_session_get_language (const AsrSession *session,
+    guint index);
+
+/* Nothing was said up to @end. */
+void asr_session_tell_silence (AsrSession *session, guint index, gint64 end);
+
+/* Something happened at a sample. */
+void asr_session_tell_event (AsrSession *session, AsrSegmentType type,
+    gint64 at);
+
+/* Everything is told. */
+void asr_session_tell_end (AsrSession *session);
+
+/* Audio before @position is told, and before @needed in no window to come:
+ * pushers may have room now. */
+void asr_session_move_on (AsrSession *session, gint64 position,
+    gint64 needed);
+
+/* Counts the window that was decoded. */
+void asr_session_add_stats (AsrSession *session);
+
+/* ---- session_live.c ---- */
+
+AsrSessionLive *asr_session_live_new (void);
+void asr_session_live_free (AsrSessionLive *live);
+void asr_session_live_reset (AsrSessionLive *live, AsrPolicy policy,
+    guint64 latency_samples);
+
+/* Asks the policy. Returns: whether there was something to do */
+gboolean asr_session_live_update (AsrSession *session);
+
+/* How the window is to be decoded. */
+void asr_session_live_get_params (const AsrSession *session,
+    AsrDecodingParams *params, GArray *prompt);
+
+/* The window's text is there: words that are final go to the user, and the
+ * others as a guess. */
+void asr_session_live_finish (AsrSession *session);
+
+/* Everything before this sample is told. */
+gint64 asr_session_live_get_position (const AsrSessionLive *live);
+
+G_END_DECLS
+
+#endif
