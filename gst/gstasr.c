@@ -21,9 +21,22 @@
  * gst-launch-1.0 -q filesrc location=talk.wav ! wavparse ! asr ! srtenc ! fdsink
  * ]|
  *
- * Text comes when a window of speech is complete, up to 30 seconds after it
- * was said. Branches beside this one need queues that hold as much:
+ * From a file, text comes when a window of speech is complete, up to 30
+ * seconds after it was said. Branches beside this one need queues that hold
+ * as much:
  * `queue max-size-time=40000000000 max-size-buffers=0 max-size-bytes=0`.
+ *
+ * ## Captions of a microphone
+ * |[
+ * gst-launch-1.0 videotestsrc is-live=true ! textoverlay name=o wait-text=false ! autovideosink autoaudiosrc ! queue ! asr latency=2000 ! o.text_sink
+ * ]|
+ *
+ * From a live source it comes word by word, at most #GstAsr:latency after the
+ * word began, and what was pushed is never revised. Guesses at what follows go
+ * to the bus: element messages `asr` with text, words, stream-time,
+ * running-time, duration and final; messages `voice-activity` with speaking
+ * tell speech from silence. Each buffer has a #GstCustomMeta `GstAsrMeta` with
+ * its confidence.
  */
 #include "gst/gstasr.h"
 
