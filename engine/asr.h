@@ -199,6 +199,8 @@ typedef enum {
   ASR_SEGMENT_SPEECH_START, /* a voice is heard from start on */
   ASR_SEGMENT_SPEECH_END,   /* ... up to start; both come as soon as the voice
                              * detector knows, ahead of the text */
+  ASR_SEGMENT_SKIPPED, /* live policies: the machine was too slow for the audio
+                        * from start to end */
   ASR_SEGMENT_PAUSE,  /* live policies: the speaker paused, and what was said
                        * up to start has been told */
   ASR_SEGMENT_OUTPUT, /* what a method computed for the audio from start to
@@ -335,9 +337,11 @@ void asr_stream_set_skip_copy (AsrStream *stream, guint mask);
  * guesses as segments with is_final unset, which the next segment replaces.
  * @latency_samples: with a live policy, a word is final this long after its
  *   start at the latest, as far as the machine can compute so fast
+ * @is_live: audio comes whether it is wanted or not: a live policy skips the
+ *   oldest where the machine can't keep up
  */
 void asr_stream_set_policy (AsrStream *stream, AsrPolicy policy,
-    guint64 latency_samples);
+    guint64 latency_samples, gboolean is_live);
 
 /* Methods in @mask whose output is copied to the host anyway (which are not in
  * skip_copy) have it pulled as a segment of type OUTPUT after each run, in
@@ -370,6 +374,7 @@ typedef struct {
   guint64 n_skipped_windows;  /* no speech by the model's own judgement */
   guint64 pushed_samples;     /* gaps included */
   guint64 speech_samples;     /* of those, what the voice detector took */
+  guint64 skipped_samples;    /* too slow for them: see SKIPPED */
   guint64 decoded_samples;    /* position that the text has reached */
   guint64 backlog_samples;    /* now */
 } AsrStats;

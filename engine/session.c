@@ -132,8 +132,7 @@ start_anew (AsrSession *session)
   } else {
     if (session->live == NULL)
       session->live = asr_session_live_new ();
-    asr_session_live_reset (session->live, stream->policy,
-        stream->latency_samples);
+    asr_session_live_reset (session->live, stream);
   }
   asr_vad_reset (session->vad);
   asr_gate_reset (session->gate);

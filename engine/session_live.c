@@ -75,11 +75,11 @@ forget_window (AsrSessionLive *live)
 }
 
 void
-asr_session_live_reset (AsrSessionLive *live, AsrPolicy policy,
-    guint64 latency_samples)
+asr_session_live_reset (AsrSessionLive *live, const AsrStream *stream)
 {
-  live->params = (AsrLiveParams){ 0, latency_samples, MIN_STEP_SAMPLES, 0,
-    policy == ASR_POLICY_LOCAL_AGREEMENT };
+  live->params = (AsrLiveParams){ 0, stream->latency_samples,
+    MIN_STEP_SAMPLES, 0, stream->policy == ASR_POLICY_LOCAL_AGREEMENT,
+    stream->is_live };
   live->state = (AsrLive){ 0 };
   live->decode_s = 0;
   forget_window (live);
@@ -108,6 +108,17 @@ get_heard (AsrSession *session, AsrSpan *all)
 }
 
 static void
+tell_skipped (AsrSession *session, const AsrLiveStep *step)
+{
+  g_mutex_lock (&session->stream->lock);
+  session->stream->stats.skipped_samples += step->end - step->start;
+  g_mutex_unlock (&session->stream->lock);
+  asr_stream_take_segment (session->stream,
+      asr_segment_new (ASR_SEGMENT_SKIPPED, 0, session->epoch, step->start,
+          step->end, NULL, 0, ""));
+}
+
+static void
 take_silence (AsrSession *session, const AsrLiveStep *step)
 {
   AsrSessionLive *live = session->live;
@@ -118,6 +129,8 @@ take_silence (AsrSession *session, const AsrLiveStep *step)
     /* another speaker may speak another language */
     session->language = session->wished_language;
   }
+  if (step->action == ASR_LIVE_SKIP)
+    tell_skipped (session, step);
   for (guint i = 0; i < session->n_outputs; i++)
     asr_session_tell_silence (session, i, live->state.position);
   asr_session_move_on (session, live->state.position,
@@ -138,6 +151,7 @@ asr_session_live_update (AsrSession *session)
     case ASR_LIVE_WAIT:
       return FALSE;
     case ASR_LIVE_SILENCE:
+    case ASR_LIVE_SKIP:
       take_silence (session, &step);
       return TRUE;
     case ASR_LIVE_DECODE:

@@ -81,8 +81,7 @@ void asr_session_add_stats (AsrSession *session);
 
 AsrSessionLive *asr_session_live_new (void);
 void asr_session_live_free (AsrSessionLive *live);
-void asr_session_live_reset (AsrSessionLive *live, AsrPolicy policy,
-    guint64 latency_samples);
+void asr_session_live_reset (AsrSessionLive *live, const AsrStream *stream);
 
 /* Asks the policy. Returns: whether there was something to do */
 gboolean asr_session_live_update (AsrSession *session);

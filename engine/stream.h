@@ -44,6 +44,7 @@ struct _AsrStream {
   gint language;             /* index, -1: detect */
   AsrPolicy policy;          /* from the next reset on */
   guint64 latency_samples;
+  gboolean is_live;
   guint skip_copy;
   guint tap;                 /* mask of methods whose output is pulled */
   AsrStats stats;

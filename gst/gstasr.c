@@ -633,6 +633,7 @@ get_stats (GstAsr *self)
       "skipped-windows", G_TYPE_UINT64, stats.n_skipped_windows,
       "pushed-samples", G_TYPE_UINT64, stats.pushed_samples,
       "speech-samples", G_TYPE_UINT64, stats.speech_samples,
+      "lost-samples", G_TYPE_UINT64, stats.skipped_samples,
       "decoded-samples", G_TYPE_UINT64, stats.decoded_samples,
       "backlog-samples", G_TYPE_UINT64, stats.backlog_samples, NULL);
   GST_OBJECT_LOCK (self);

@@ -224,6 +224,21 @@ post_voice (GstAsr *self, gboolean is_speaking, gint64 sample)
                   &self->out_segment, GST_FORMAT_TIME, pts), NULL)));
 }
 
+/* The machine is too slow; at most once in a while. */
+static void
+warn_of_skipped (GstAsr *self, const AsrSegment *segment)
+{
+  gint64 now_us = g_get_monotonic_time ();
+
+  if (now_us - self->warned_us < WARNING_INTERVAL_US)
+    return;
+  self->warned_us = now_us;
+  GST_ELEMENT_WARNING (self, CORE, TOO_LAZY,
+      ("This machine is too slow for the model: %.1f s of audio were left out. "
+       "Use a smaller model or a faster machine.",
+       (segment->end - segment->start) / (double) ASR_SAMPLE_RATE), (NULL));
+}
+
 void
 gst_asr_live_tell_event (GstAsr *self, const AsrSegment *segment)
 {
@@ -234,6 +249,10 @@ gst_asr_live_tell_event (GstAsr *self, const AsrSegment *segment)
     gst_pad_push_event (self->srcpad,
         gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM,
             gst_structure_new_empty ("rstranscribe/final-transcript")));
+    return;
+  }
+  if (segment->type == ASR_SEGMENT_SKIPPED) {
+    warn_of_skipped (self, segment);
     return;
   }
   GST_OBJECT_LOCK (self);

@@ -29,7 +29,7 @@ push_samples (GstAsr *self, const float *samples, gsize n_samples)
     asr_stream_set_output_tap (self->stream, gst_asr_get_tap (self));
   if (ret == GST_FLOW_OK)
     asr_stream_set_policy (self->stream, gst_asr_live_choose_policy (self),
-        gst_asr_live_get_latency_samples (self));
+        gst_asr_live_get_latency_samples (self), self->is_live);
   while (ret == GST_FLOW_OK && n_samples > 0) {
     gsize n_taken = asr_stream_push (self->stream, samples, n_samples);
 

@@ -15,6 +15,8 @@
 /* Part of the longest window from which it should become shorter. */
 #define LONG_PART 0.4
 #define TOO_LONG_PART 0.7
+/* Speech that waits longer than this is skipped. */
+#define MAX_LAG_SAMPLES (20 * 16000)
 /* Time from a word that is final to its buffer. */
 #define RESERVE_SAMPLES (3 * 16000 / 20)
 
@@ -53,6 +55,10 @@ asr_live_next (const AsrLive *live, const AsrLiveParams *params,
     step.action = ASR_LIVE_END;
     return step;
   }
+  if (params->may_skip && heard->end - live->position > MAX_LAG_SAMPLES)
+    return (AsrLiveStep){ ASR_LIVE_SKIP, live->position,
+      heard->end - MIN (params->latency_samples, MAX_LAG_SAMPLES / 2), FALSE,
+      TRUE };
   if (i == heard->n_spans)
     return next_silence (live, heard, known);
   span = &heard->spans[i];

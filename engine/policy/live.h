@@ -23,6 +23,8 @@ G_BEGIN_DECLS
  * @step_samples: new audio that is worth another decode; no less than what
  *   comes in while one decode runs
  * @decode_samples: audio that comes in while one decode runs
+ * @may_skip: the source does not wait: where the machine can't keep up, the
+ *   oldest audio is left out rather than that the text lags ever more
  * @needs_agreement: a word is final once two decodes gave it; else once it
  *   lies far enough behind the newest audio
  */
@@ -32,11 +34,13 @@ typedef struct {
   gint64 step_samples;
   gint64 decode_samples;
   gboolean needs_agreement;
+  gboolean may_skip;
 } AsrLiveParams;
 
 typedef enum {
   ASR_LIVE_WAIT,    /* for more audio */
   ASR_LIVE_SILENCE, /* nothing was said from start to end */
+  ASR_LIVE_SKIP,    /* there is no time for what was said from start to end */
   ASR_LIVE_DECODE,  /* the window from start to end */
   ASR_LIVE_END,     /* all is told */
 } AsrLiveAction;
@@ -66,7 +70,7 @@ typedef struct {
 AsrLiveStep asr_live_next (const AsrLive *live, const AsrLiveParams *params,
     const AsrHeard *heard);
 
-/* Silence up to @step's end has been told. */
+/* Silence, or that audio was skipped, has been told up to @step's end. */
 void asr_live_take_silence (AsrLive *live, const AsrLiveStep *step);
 
 /**
