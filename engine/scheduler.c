@@ -298,7 +298,6 @@ align_output (AsrScheduler *self, AsrSession *session,
     fail_all (self->turn, ASR_SESSION_DECODE, error);
     return FALSE;
   }
-  asr_decoding_feed (decoding, self->records, self->choices->len);
   asr_decoding_feed_frames (decoding, self->frames);
   return TRUE;
 }

@@ -224,13 +224,12 @@ append_prompt (const AsrDecoding *decoding, GArray *rows, GArray *choices)
 }
 
 /* Start sequence, no_timestamps, text, eot: each row but the first ones
- * predicts the text token after it. */
+ * attends to where the text token after it is said. Nothing is chosen. */
 static void
-append_alignment (const AsrDecoding *decoding, GArray *rows, GArray *choices)
+append_alignment (const AsrDecoding *decoding, GArray *rows)
 {
   const AsrSpecialTokens *special = decoding->special;
   g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (gint32));
-  guint base = rows->len;
 
   append_start (decoding, ids);
   g_array_append_val (ids, special->no_timestamps);
@@ -238,9 +237,6 @@ append_alignment (const AsrDecoding *decoding, GArray *rows, GArray *choices)
   g_array_append_val (ids, special->eot);
   for (guint i = 0; i < ids->len; i++)
     append_row (decoding, rows, g_array_index (ids, gint32, i), i);
-  for (guint i = 0; i < decoding->text->len; i++)
-    append_score (decoding, base + asr_decoding_get_first_row (decoding) + i,
-        g_array_index (decoding->text, gint32, i), special->eot, choices);
 }
 
 static AsrTextState
@@ -277,7 +273,7 @@ asr_decoding_get_rows (const AsrDecoding *decoding, GArray *rows,
       append_sample (decoding, rows, choices);
       return FALSE;
     case ASR_DECODING_ALIGN:
-      append_alignment (decoding, rows, choices);
+      append_alignment (decoding, rows);
       return FALSE;
     case ASR_DECODING_DONE:
       break;
@@ -320,8 +316,6 @@ spread_phrase (AsrDecoding *decoding, const Pass *pass,
     if (tokens[i] >= decoding->special->eot)
       continue;
     g_array_append_val (decoding->frames, frame);
-    g_array_append_val (decoding->probabilities,
-        g_array_index (pass->probabilities, float, i));
     n_before += asr_vocab_get_bytes (decoding->vocab, tokens[i]).length;
   }
 }
@@ -356,8 +350,11 @@ accept_pass (AsrDecoding *decoding, guint chosen)
     const AsrPhrase *phrase = &g_array_index (decoding->phrases, AsrPhrase, i);
 
     for (guint k = phrase->first; k < phrase->first + phrase->n_tokens; k++)
-      if (tokens[k] < special->eot)
+      if (tokens[k] < special->eot) {
         g_array_append_val (decoding->text, tokens[k]);
+        g_array_append_val (decoding->probabilities,
+            g_array_index (pass->probabilities, float, k));
+      }
   }
   decoding->phase = ASR_DECODING_DONE;
   if (decoding->params.task == ASR_TASK_TRANSLATE)
@@ -371,14 +368,20 @@ static void
 accept_growing (AsrDecoding *decoding)
 {
   const Pass *pass = &decoding->passes[0];
+  const float certain = 1;
 
   decoding->chosen = 0;
   decoding->phrases = g_array_new (FALSE, FALSE, sizeof (AsrPhrase));
   g_array_append_vals (decoding->text, decoding->prefix->data,
       decoding->prefix->len);
-  if (pass->score.compression_ratio <= MAX_COMPRESSION_RATIO)
+  for (guint i = 0; i < decoding->prefix->len; i++)
+    g_array_append_val (decoding->probabilities, certain);
+  if (pass->score.compression_ratio <= MAX_COMPRESSION_RATIO) {
     g_array_append_vals (decoding->text, pass->tokens->data,
         pass->tokens->len);
+    g_array_append_vals (decoding->probabilities, pass->probabilities->data,
+        pass->probabilities->len);
+  }
   decoding->phase
       = decoding->text->len > 0 ? ASR_DECODING_ALIGN : ASR_DECODING_DONE;
 }
@@ -503,12 +506,6 @@ asr_decoding_feed (AsrDecoding *decoding, const AsrTokenRecord *records,
       feed_token (decoding, &records[0]);
       break;
     case ASR_DECODING_ALIGN:
-      for (guint i = 0; i < n_records; i++) {
-        float probability = expf (records[i].log_prob);
-
-        g_array_append_val (decoding->probabilities, probability);
-      }
-      break;
     case ASR_DECODING_DONE:
       break;
   }

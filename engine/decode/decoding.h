@@ -96,7 +96,7 @@ void asr_decoding_feed_frames (AsrDecoding *decoding, const gint16 *frames);
  * @advance_frames, @is_whole: see asr_phrases_cut
  * @text: [n_text] ids of the phrases below eot, after those of the prefix
  * @frames: [n_text + 1] encoder frames
- * @probabilities: [n_text]
+ * @probabilities: [n_text] as they were sampled; 1 for those of the prefix
  * @n_attempts: temperatures that were tried
  * @n_sampled: tokens of all attempts
  */

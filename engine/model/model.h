@@ -114,7 +114,7 @@ const float *asr_model_get_host_logits (const AsrModel *model);
 /**
  * asr_model_align: a decoder pass over a whole text without sampling.
  * @rows: [n_rows] of one text slot: start sequence, text, eot
- * @choices: [n_choices], all SCORE
+ * @choices: [n_choices], all SCORE; there may be none
  * @first_row: the row that predicts the first text token
  * @n_frames: encoder frames that are real audio
  * @records: (out): [n_choices]
