@@ -253,6 +253,9 @@ typedef struct _AsrStream AsrStream;
  * @max_backlog_samples: most samples that wait undecoded; 0 = a window and
  *   a half
  * @skip_copy: mask of methods whose output stays in device memory
+ * @vad_threshold: probability from which the detector hears a voice; lower
+ *   keeps quiet and far speakers
+ * @min_silence_samples: a shorter pause does not end speech
  */
 typedef struct {
   const char *language;
@@ -261,10 +264,12 @@ typedef struct {
   gboolean condition_on_previous;
   gsize max_backlog_samples;
   guint skip_copy;
+  float vad_threshold;
+  guint min_silence_samples;
 } AsrStreamParams;
 
 #define ASR_STREAM_PARAMS_DEFAULT \
-  { "auto", NULL, TRUE, FALSE, 0, ASR_METHOD_MASK_ALL }
+  { "auto", NULL, TRUE, FALSE, 0, ASR_METHOD_MASK_ALL, 0.5f, 4800 }
 
 AsrStream *asr_stream_new (AsrEngine *engine, const AsrStreamParams *params,
     GError **error);

@@ -25,6 +25,8 @@
 /* A text where the detector heard nothing must be this likely. */
 #define MIN_DOUBTFUL_LOG_PROB (-0.7)
 #define MAX_DOUBTFUL_NO_SPEECH 0.6
+/* Speech ends at a lower probability than it begins; Silero's own. */
+#define VAD_HYSTERESIS 0.15f
 /* Text of earlier windows is no context any more above this temperature. */
 #define MAX_CONTEXT_TEMPERATURE 0.5f
 
@@ -33,7 +35,7 @@ asr_session_new (AsrStream *stream, const AsrModel *model,
     const AsrVadModel *vad_model)
 {
   AsrSession *session = g_new0 (AsrSession, 1);
-  const AsrGateParams gate_params = ASR_GATE_PARAMS_DEFAULT;
+  AsrGateParams gate_params = ASR_GATE_PARAMS_DEFAULT;
   const AsrModelInfo *info = asr_model_get_info (model);
 
   session->stream = stream;
@@ -41,6 +43,10 @@ asr_session_new (AsrStream *stream, const AsrModel *model,
   session->vocab = asr_model_get_vocab (model);
   session->generation = -1;
   session->vad = asr_vad_new (vad_model);
+  gate_params.threshold = stream->vad_threshold;
+  gate_params.end_threshold = MAX (stream->vad_threshold - VAD_HYSTERESIS,
+      VAD_HYSTERESIS / 15);
+  gate_params.min_silence_samples = stream->min_silence_samples;
   session->gate = asr_gate_new (&gate_params);
   session->params
       = (AsrOfflineParams){ info->max_window_samples, stream->use_vad };

@@ -51,6 +51,8 @@ asr_stream_new (AsrEngine *engine, const AsrStreamParams *params,
   stream->engine = asr_engine_ref (engine);
   stream->prompt = g_strdup (params->prompt);
   stream->use_vad = params->vad;
+  stream->vad_threshold = CLAMP (params->vad_threshold, 0.01f, 0.99f);
+  stream->min_silence_samples = params->min_silence_samples;
   stream->condition_on_previous = params->condition_on_previous;
   /* less than a window and what the voice detector waits for never fills */
   stream->max_backlog_samples = params->max_backlog_samples == 0

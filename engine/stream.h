@@ -24,6 +24,8 @@ struct _AsrStream {
   guint n_outputs;
   char *prompt;              /* (nullable) */
   gboolean use_vad;
+  float vad_threshold;
+  guint min_silence_samples;
   gboolean condition_on_previous;
   gsize max_backlog_samples;
 

@@ -58,6 +58,8 @@ GST_DEBUG_CATEGORY (gst_asr_debug);
 #define DEFAULT_GRANULARITY GST_ASR_GRANULARITY_WORD
 #define DEFAULT_PROMPT NULL
 #define DEFAULT_VAD TRUE
+#define DEFAULT_VAD_THRESHOLD 0.5f
+#define DEFAULT_MIN_SILENCE 300
 #define DEFAULT_SKIP_COPY "mel,encoder,decoder"
 #define DEFAULT_POLICY GST_ASR_POLICY_AUTO
 #define DEFAULT_LATENCY 2000
@@ -76,6 +78,8 @@ enum {
   PROP_GRANULARITY,
   PROP_PROMPT,
   PROP_VAD,
+  PROP_VAD_THRESHOLD,
+  PROP_MIN_SILENCE,
   PROP_SKIP_COPY,
   PROP_POLICY,
   PROP_LATENCY,
@@ -326,6 +330,8 @@ make_stream (GstAsr *self, AsrEngine *engine, GError **error)
   params.language = language = g_strdup (self->language_code);
   params.prompt = prompt = g_strdup (self->prompt);
   params.vad = self->vad;
+  params.vad_threshold = self->vad_threshold;
+  params.min_silence_samples = self->min_silence * (ASR_SAMPLE_RATE / 1000);
   params.skip_copy = self->skip_copy_mask;
   task = self->task;
   GST_OBJECT_UNLOCK (self);
@@ -593,6 +599,12 @@ gst_asr_set_property (GObject *object, guint id, const GValue *value,
     case PROP_VAD:
       self->vad = g_value_get_boolean (value);
       break;
+    case PROP_VAD_THRESHOLD:
+      self->vad_threshold = g_value_get_float (value);
+      break;
+    case PROP_MIN_SILENCE:
+      self->min_silence = g_value_get_uint (value);
+      break;
     case PROP_POLICY:
       self->policy = g_value_get_enum (value);
       break;
@@ -702,6 +714,12 @@ gst_asr_get_property (GObject *object, guint id, GValue *value,
     case PROP_VAD:
       g_value_set_boolean (value, self->vad);
       break;
+    case PROP_VAD_THRESHOLD:
+      g_value_set_float (value, self->vad_threshold);
+      break;
+    case PROP_MIN_SILENCE:
+      g_value_set_uint (value, self->min_silence);
+      break;
     case PROP_SKIP_COPY:
       g_value_set_string (value, self->skip_copy);
       break;
@@ -805,6 +823,8 @@ gst_asr_init (GstAsr *self)
   self->compute_type = DEFAULT_COMPUTE_TYPE;
   self->language_code = g_strdup (DEFAULT_LANGUAGE_CODE);
   self->vad = DEFAULT_VAD;
+  self->vad_threshold = DEFAULT_VAD_THRESHOLD;
+  self->min_silence = DEFAULT_MIN_SILENCE;
   self->skip_copy = g_strdup (DEFAULT_SKIP_COPY);
   self->skip_copy_mask = ASR_METHOD_MASK_ALL;
   self->latency = DEFAULT_LATENCY;
@@ -863,6 +883,15 @@ install_properties (GObjectClass *klass)
       g_param_spec_boolean ("vad", "Voice detection",
           "Only decode where a voice is heard: faster, and no inventions in "
           "silence", DEFAULT_VAD, READY_FLAGS));
+  g_object_class_install_property (klass, PROP_VAD_THRESHOLD,
+      g_param_spec_float ("vad-threshold", "Voice threshold",
+          "Probability from which a voice is heard; lower keeps quiet and far "
+          "speakers, and more noise", 0.01f, 0.99f, DEFAULT_VAD_THRESHOLD,
+          READY_FLAGS));
+  g_object_class_install_property (klass, PROP_MIN_SILENCE,
+      g_param_spec_uint ("min-silence", "Least silence",
+          "A pause of so many ms ends an utterance", 32, 10000,
+          DEFAULT_MIN_SILENCE, READY_FLAGS));
   g_object_class_install_property (klass, PROP_SKIP_COPY,
       g_param_spec_string ("skip-copy-output-to-cpu-for-method",
           "Skip copy to the CPU for methods",

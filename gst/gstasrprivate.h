@@ -50,6 +50,8 @@ struct _GstAsr {
   GstAsrGranularity granularity;
   char *prompt;
   gboolean vad;
+  float vad_threshold;
+  guint min_silence;         /* ms */
   char *skip_copy;
   char *refused_methods;     /* set without a bus to warn on */
   guint skip_copy_mask;
