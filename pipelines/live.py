@@ -54,9 +54,10 @@ def columns(text):
 
 
 def join(line, text):
-    """Adds text to a line; scripts without blanks stay without."""
-    is_tight = line and text and all(
-        unicodedata.east_asian_width(c) in "WF" for c in (line[-1], text[0]))
+    """Adds text to a line; scripts without blanks stay without, and so does
+    what belongs to the word before."""
+    is_tight = line and text and (text[0] in "-'’,.;:!?" or all(
+        unicodedata.east_asian_width(c) in "WF" for c in (line[-1], text[0])))
     return f"{line}{'' if is_tight or not line else ' '}{text}"
 
 
