@@ -241,6 +241,11 @@ listen_on (AsrSession *session)
     if (left <= 0 || (left < ASR_VAD_FRAME_SAMPLES && !session->is_complete))
       break;
     g_mutex_lock (&stream->lock);
+    if (asr_session_is_stale (session)) {
+      /* reset meanwhile: the audio is gone */
+      g_mutex_unlock (&stream->lock);
+      break;
+    }
     audio = MIN (asr_fifo_find_audio (stream->fifo, session->heard_until),
         session->audio_end);
     if (audio == session->heard_until) {
