@@ -4,6 +4,7 @@
 
   measure.py CORPUS_FOLDER [LANG] [options of harness: --seconds N, --model M,
              --latency MS, --backend B, --speed N, --set NAME=VALUE]
+             [--keep WORDS.tsv]
   measure.py CORPUS_FOLDER [LANG] --offline [--model M ...]
 
 LANG is en unless told. Keys: wer and in_clip as score.py has them; start_* and
@@ -12,10 +13,11 @@ the source pad; late: words queued after their start + latency; revised: words
 pushed over time that was told; same: final messages say what the pad pushed;
 lag_*: how far the source pad's time was behind the clock; rss_* in MB. Exits
 with 1 where the pipeline fails. --offline plays as fast as the element takes
-it, for comparison.
+it, for comparison. --keep leaves start, end, word and when it was queued.
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,7 +47,7 @@ def environment():
 
 def cut(corpus, seconds, folder):
     """The reference of the start, and where its last clip is over."""
-    rows = [line for line in open(corpus / "long.tsv", encoding="utf-8")
+    rows = [line for line in (corpus / "long.tsv").read_text(encoding="utf-8").splitlines(True)
             if not seconds or float(line.split("\t")[1]) <= seconds]
     if not rows:
         sys.exit(f"no clip of {corpus} ends within {seconds} s")
@@ -55,7 +57,8 @@ def cut(corpus, seconds, folder):
 
 def score(lang, folder):
     """score.py's keys, as one line."""
-    lines = [line.split("\t")[:3] for line in open(folder / "words.tsv", encoding="utf-8")]
+    lines = [line.split("\t")[:3] for line in
+             (folder / "words.tsv").read_text(encoding="utf-8").splitlines()]
     if not lines:
         return "wer=1.0000"
     (folder / "spoken.tsv").write_text(
@@ -91,7 +94,7 @@ def measure(corpus, lang, args):
     args = list(args)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        seconds = take(args, "--seconds")
+        seconds, keep = take(args, "--seconds"), take(args, "--keep")
         end = cut(Path(corpus), float(seconds or 0), folder)
         wav = Path(corpus) / "long.wav"
         if "--offline" in args:
@@ -109,6 +112,8 @@ def measure(corpus, lang, args):
                                *args, wav], env=environment(), stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:
             return None
+        if keep:
+            shutil.copy(folder / "words.tsv", keep)
         return f"{score(lang, folder)} {done.stdout.strip()}"
 
 
