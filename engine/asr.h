@@ -279,7 +279,8 @@ void asr_stream_free (AsrStream *stream);
 
 /**
  * asr_stream_add_output: asks for one text from this stream; several outputs
- * share one encode. Call before the first push.
+ * share one encode. Call before the first push. Of what belongs to the same
+ * audio, output 0 is told last: whoever waits on it keeps no other waiting.
  * @index: (out): AsrSegment.output of its segments, counted from 0
  */
 gboolean asr_stream_add_output (AsrStream *stream, AsrTask task, guint *index,

@@ -328,7 +328,7 @@ asr_session_tell_event (AsrSession *session, AsrSegmentType type, gint64 at)
 void
 asr_session_tell_end (AsrSession *session)
 {
-  for (guint i = 0; i < session->n_outputs; i++) {
+  for (guint i = session->n_outputs; i-- > 0;) {
     asr_session_tell_silence (session, i, session->audio_end);
     asr_stream_take_segment (session->stream,
         asr_segment_new (ASR_SEGMENT_END, i, session->epoch,
@@ -376,7 +376,7 @@ take_step (AsrSession *session)
       return FALSE;
     case ASR_OFFLINE_SILENCE:
       asr_offline_take_silence (&session->offline, step.end);
-      for (guint i = 0; i < session->n_outputs; i++)
+      for (guint i = session->n_outputs; i-- > 0;)
         asr_session_tell_silence (session, i, step.end);
       move_on (session);
       return TRUE;
@@ -467,7 +467,8 @@ asr_session_tell_output (AsrSession *session, AsrSegment *segment)
 AsrSessionOutput *
 asr_session_get_outputs (AsrSession *session, guint *n)
 {
-  *n = session->n_outputs;
+  /* what is decoded while it goes on is one text */
+  *n = session->live ? MIN (1, session->n_outputs) : session->n_outputs;
   return session->outputs;
 }
 
@@ -498,7 +499,7 @@ asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
       && peak < (session->step.is_doubtful ? DOUBTFUL_SILENCE_PEAK
                                            : SILENCE_PEAK)) {
     asr_offline_take_silence (&session->offline, session->step.end);
-    for (guint i = 0; i < session->n_outputs; i++)
+    for (guint i = session->n_outputs; i-- > 0;)
       asr_session_tell_silence (session, i, session->step.end);
     session->state = ASR_SESSION_IDLE;
     move_on (session);
@@ -551,6 +552,7 @@ is_silence (const AsrSession *session, const AsrDecodingResult *result)
               || result->score.no_speech_prob > MAX_DOUBTFUL_NO_SPEECH));
 }
 
+/* @phrases: (nullable) */
 static void
 tell_phrases (AsrSession *session, guint index, GArray *phrases)
 {
@@ -558,7 +560,7 @@ tell_phrases (AsrSession *session, guint index, GArray *phrases)
   const char *language
       = asr_session_get_language (session, index);
 
-  for (guint i = 0; i < phrases->len; i++) {
+  for (guint i = 0; phrases != NULL && i < phrases->len; i++) {
     GArray *words = g_array_index (phrases, AsrPhraseText, i).words;
     const AsrWord *last = &g_array_index (words, AsrWord, words->len - 1);
 
@@ -611,17 +613,19 @@ find_hole (AsrSession *session, const AsrHeard *heard, GArray *phrases,
   return hole >= 0 ? hole : G_MAXINT64;
 }
 
-/* Makes segments of one output. The first decides for all:
+/* Text of one output. The first decides for all:
  * @reached: (inout): sample that the text of the window reaches
- * @hole: (inout): where text ends early, since speech was skipped there */
-static void
+ * @hole: (inout): where text ends early, since speech was skipped there
+ *
+ * Returns: (transfer full) (nullable) (element-type AsrPhraseText) */
+static GArray *
 finish_output (AsrSession *session, guint index,
     const AsrDecodingResult *result, gint64 *reached, gint64 *hole)
 {
   AsrSessionOutput *output = &session->outputs[index];
   gboolean is_heard = session->params.use_gate && !session->step.is_doubtful;
   AsrHeard heard = asr_session_get_heard (session);
-  g_autoptr (GArray) phrases = NULL;
+  GArray *phrases = NULL;
   gint64 end = session->step.end, frames = result->advance_frames;
   double reached_s;
 
@@ -644,10 +648,10 @@ finish_output (AsrSession *session, guint index,
   if (index == 0)
     *reached = MIN (end, *hole);
   if (phrases == NULL)
-    return;
+    return NULL;
   asr_text_cut (phrases, *hole);
-  tell_phrases (session, index, phrases);
   keep_context (session, output, result);
+  return phrases;
 }
 
 void
@@ -655,12 +659,14 @@ asr_session_add_stats (AsrSession *session)
 {
   AsrStats *stats = &session->stream->stats;
   guint64 runs[ASR_N_METHODS] = { 1, 1, 0 };
+  guint n_outputs;
+  AsrSessionOutput *outputs = asr_session_get_outputs (session, &n_outputs);
 
   g_mutex_lock (&session->stream->lock);
-  for (guint i = 0; i < session->n_outputs; i++) {
+  for (guint i = 0; i < n_outputs; i++) {
     AsrDecodingResult result;
 
-    asr_decoding_get_result (session->outputs[i].decoding, &result);
+    asr_decoding_get_result (outputs[i].decoding, &result);
     stats->n_tokens += result.n_sampled;
     stats->n_fallbacks += result.n_attempts - 1;
     stats->n_skipped_windows += is_silence (session, &result);
@@ -700,6 +706,7 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     AsrSlots *text_slots)
 {
   AsrHeard heard;
+  GArray *phrases[ASR_MAX_OUTPUTS] = { NULL };
   gint64 reached = 0, hole = G_MAXINT64;
   gboolean is_again = FALSE;
 
@@ -719,7 +726,7 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     AsrDecodingResult result;
 
     asr_decoding_get_result (session->outputs[i].decoding, &result);
-    finish_output (session, i, &result, &reached, &hole);
+    phrases[i] = finish_output (session, i, &result, &reached, &hole);
     asr_slots_release (text_slots, &session->outputs[i].text);
   }
   asr_slots_rest (audio_slots, &session->audio);
@@ -727,8 +734,11 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
   heard = asr_session_get_heard (session);
   reached = asr_offline_take_text (&session->offline, &session->params,
       &heard, &session->step, reached);
-  for (guint i = 0; i < session->n_outputs; i++)
+  for (guint i = session->n_outputs; i-- > 0;) {
+    tell_phrases (session, i, phrases[i]);
     asr_session_tell_silence (session, i, reached);
+    g_clear_pointer (&phrases[i], g_array_unref);
+  }
   session->state = ASR_SESSION_IDLE;
   move_on (session);
 }

@@ -43,7 +43,7 @@
 #include <string.h>
 
 #include "gst/gstasrpool.h"
-#include "gst/gstasrprivate.h"
+#include "gst/gstasrpad.h"
 
 GST_DEBUG_CATEGORY (gst_asr_debug);
 
@@ -63,6 +63,7 @@ GST_DEBUG_CATEGORY (gst_asr_debug);
 #define DEFAULT_SKIP_COPY "mel,encoder,decoder"
 #define DEFAULT_POLICY GST_ASR_POLICY_AUTO
 #define DEFAULT_LATENCY 2000
+#define DEFAULT_TRANSLATE_LATENCY 500
 #define DEFAULT_LATENESS 0
 #define DEFAULT_POST_MESSAGES TRUE
 
@@ -83,6 +84,7 @@ enum {
   PROP_SKIP_COPY,
   PROP_POLICY,
   PROP_LATENCY,
+  PROP_TRANSLATE_LATENCY,
   PROP_LATENESS,
   PROP_MAX_OBSERVED_DELAY,
   PROP_POST_MESSAGES,
@@ -231,33 +233,6 @@ find_model (const char *model)
 }
 
 void
-gst_asr_post_error (GstAsr *self, const GError *error)
-{
-  switch (error->domain == ASR_ERROR ? error->code : -1) {
-    case ASR_ERROR_NOT_FOUND:
-      GST_ELEMENT_ERROR (self, RESOURCE, NOT_FOUND, ("%s", error->message),
-          (NULL));
-      break;
-    case ASR_ERROR_CORRUPT:
-      GST_ELEMENT_ERROR (self, RESOURCE, READ, ("%s", error->message), (NULL));
-      break;
-    case ASR_ERROR_UNSUPPORTED:
-    case ASR_ERROR_ARGUMENT:
-      GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("%s", error->message),
-          (NULL));
-      break;
-    case ASR_ERROR_MEMORY:
-      GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("%s", error->message),
-          (NULL));
-      break;
-    default:
-      GST_ELEMENT_ERROR (self, LIBRARY, FAILED, ("%s", error->message),
-          (NULL));
-      break;
-  }
-}
-
-void
 gst_asr_set_failed (GstAsr *self)
 {
   g_mutex_lock (&self->lock);
@@ -338,6 +313,7 @@ make_stream (GstAsr *self, AsrEngine *engine, GError **error)
   stream = asr_stream_new (engine, &params, error);
   if (stream == NULL || !asr_stream_add_output (stream, task, &index, error))
     return NULL;
+  gst_asr_pads_add_outputs (self, stream);
   asr_stream_set_notify (stream, notify, self);
   return g_steal_pointer (&stream);
 }
@@ -465,6 +441,7 @@ stop (GstAsr *self)
   self->has_info = FALSE;
   self->has_audio = FALSE;
   self->has_news = FALSE;
+  gst_asr_pads_stop (self);
   self->is_draining = FALSE;
   self->is_eos = FALSE;
   self->has_failed = FALSE;
@@ -612,6 +589,10 @@ gst_asr_set_property (GObject *object, guint id, const GValue *value,
       tells_latency = self->latency != g_value_get_uint (value);
       self->latency = g_value_get_uint (value);
       break;
+    case PROP_TRANSLATE_LATENCY:
+      tells_latency = self->translate_latency != g_value_get_uint (value);
+      self->translate_latency = g_value_get_uint (value);
+      break;
     case PROP_LATENESS:
       self->lateness = g_value_get_uint (value);
       break;
@@ -729,6 +710,9 @@ gst_asr_get_property (GObject *object, guint id, GValue *value,
     case PROP_LATENCY:
       g_value_set_uint (value, self->latency);
       break;
+    case PROP_TRANSLATE_LATENCY:
+      g_value_set_uint (value, self->translate_latency);
+      break;
     case PROP_LATENESS:
       g_value_set_uint (value, self->lateness);
       break;
@@ -803,6 +787,7 @@ gst_asr_finalize (GObject *object)
   g_free (self->skip_copy);
   g_free (self->refused_methods);
   g_free (self->guess);
+  g_ptr_array_unref (self->pads);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   G_OBJECT_CLASS (gst_asr_parent_class)->finalize (object);
@@ -819,6 +804,7 @@ gst_asr_init (GstAsr *self)
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
   g_queue_init (&self->events);
+  self->pads = g_ptr_array_new_with_free_func (gst_object_unref);
   self->clock = gst_asr_clock_new (ASR_SAMPLE_RATE);
   self->compute_type = DEFAULT_COMPUTE_TYPE;
   self->language_code = g_strdup (DEFAULT_LANGUAGE_CODE);
@@ -828,6 +814,7 @@ gst_asr_init (GstAsr *self)
   self->skip_copy = g_strdup (DEFAULT_SKIP_COPY);
   self->skip_copy_mask = ASR_METHOD_MASK_ALL;
   self->latency = DEFAULT_LATENCY;
+  self->translate_latency = DEFAULT_TRANSLATE_LATENCY;
   self->post_messages = DEFAULT_POST_MESSAGES;
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
   gst_segment_init (&self->out_segment, GST_FORMAT_UNDEFINED);
@@ -906,6 +893,10 @@ install_properties (GObjectClass *klass)
           "With a live source: longest time in ms from the start of a word to "
           "its text; more makes better text, 4294967295 promises nothing",
           0, G_MAXUINT, DEFAULT_LATENCY, PLAYING_FLAGS));
+  g_object_class_install_property (klass, PROP_TRANSLATE_LATENCY,
+      g_param_spec_uint ("translate-latency", "Translation latency",
+          "What translate pads of a live source get on top of latency, in ms",
+          0, G_MAXUINT, DEFAULT_TRANSLATE_LATENCY, PLAYING_FLAGS));
   g_object_class_install_property (klass, PROP_LATENESS,
       g_param_spec_uint ("lateness", "Lateness",
           "Text is shown this many ms late, and the pipeline's latency stays "
@@ -970,6 +961,7 @@ gst_asr_class_init (GstAsrClass *klass)
       "gst-asr authors");
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
+  gst_asr_pads_init_class (element_class);
   gst_type_mark_as_plugin_api (gst_asr_backend_get_type (), 0);
   gst_type_mark_as_plugin_api (gst_asr_compute_type_get_type (), 0);
   gst_type_mark_as_plugin_api (gst_asr_task_get_type (), 0);

@@ -5,6 +5,8 @@
  */
 #include "gst/gstasrprivate.h"
 
+#include <json-glib/json-glib.h>
+
 /* What the offline policy needs of a live source: a window, the pause that
  * ends it, and the time to compute on a slow machine. */
 #define OFFLINE_LATENCY (40 * GST_SECOND)
@@ -85,12 +87,15 @@ get_running_time (GstAsr *self)
                                                        : GST_CLOCK_TIME_NONE;
 }
 
-/* Position that a sink which shows text when it was promised has reached. */
+/* Position that a sink which shows text when it was promised has reached.
+ * @extra: promised beyond the latency */
 static GstClockTime
-get_shown_position (GstAsr *self)
+get_shown_position (GstAsr *self, GstClockTime extra)
 {
   GstClockTime promise = get_promise (self), now = get_running_time (self);
 
+  if (GST_CLOCK_TIME_IS_VALID (promise))
+    promise += extra;
   if (!self->is_live || !GST_CLOCK_TIME_IS_VALID (promise)
       || !GST_CLOCK_TIME_IS_VALID (now) || now < promise
       || self->out_segment.format != GST_FORMAT_TIME
@@ -101,14 +106,20 @@ get_shown_position (GstAsr *self)
 }
 
 void
-gst_asr_live_catch_up (GstAsr *self, GQueue *out)
+gst_asr_live_catch_up (GstAsr *self, GstAsrText *text,
+    gboolean is_translated, GQueue *out)
 {
-  GstClockTime shown = get_shown_position (self);
+  GstClockTime extra = 0, shown;
 
+  if (is_translated) {
+    GST_OBJECT_LOCK (self);
+    extra = self->translate_latency * GST_MSECOND;
+    GST_OBJECT_UNLOCK (self);
+  }
+  shown = get_shown_position (self, extra);
   if (GST_CLOCK_TIME_IS_VALID (shown)
-      && GST_CLOCK_TIME_IS_VALID (self->text.position)
-      && shown > self->text.position)
-    gst_asr_text_add_gaps (&self->text, shown, out);
+      && GST_CLOCK_TIME_IS_VALID (text->position) && shown > text->position)
+    gst_asr_text_add_gaps (text, shown, out);
 }
 
 void
@@ -119,7 +130,7 @@ gst_asr_live_check (GstAsr *self, const AsrSegment *segment)
   guint n_late = 0, ms;
 
   g_mutex_lock (&self->lock);
-  shown = get_shown_position (self);
+  shown = get_shown_position (self, 0);
   for (guint i = 0; i < segment->n_words; i++) {
     GstClockTime pts = gst_asr_clock_to_pts (self->clock,
         segment->words[i].start);
@@ -167,6 +178,72 @@ append_word (GstAsr *self, GValue *words, const AsrWord *word)
   gst_value_array_append_and_take_value (words, &value);
 }
 
+gboolean
+gst_asr_live_is_news (GstAsr *self, const AsrSegment *segment)
+{
+  if (!segment->is_final && g_strcmp0 (segment->text, self->guess) == 0)
+    return FALSE;
+  g_free (self->guess);
+  self->guess = segment->is_final ? NULL : g_strdup (segment->text);
+  return TRUE;
+}
+
+/* In running time; 0 where there is none. */
+static gint64
+get_json_time (GstAsr *self, gint64 sample)
+{
+  GstClockTime time = gst_segment_to_running_time (&self->out_segment,
+      GST_FORMAT_TIME, gst_asr_clock_to_pts (self->clock, sample));
+
+  return GST_CLOCK_TIME_IS_VALID (time) ? time : 0;
+}
+
+static void
+add_json_member (JsonBuilder *builder, const char *name, JsonNode *value)
+{
+  json_builder_set_member_name (builder, name);
+  json_builder_add_value (builder, value);
+}
+
+static void
+add_json_text (GstAsr *self, JsonBuilder *builder, const char *text,
+    gint64 start, gint64 end)
+{
+  json_builder_begin_object (builder);
+  add_json_member (builder, "text",
+      json_node_init_string (json_node_alloc (), text));
+  add_json_member (builder, "start", json_node_init_int (json_node_alloc (),
+      get_json_time (self, start)));
+  add_json_member (builder, "end", json_node_init_int (json_node_alloc (),
+      get_json_time (self, end)));
+}
+
+char *
+gst_asr_live_make_json (GstAsr *self, const AsrSegment *segment)
+{
+  g_autoptr (JsonBuilder) builder = json_builder_new ();
+  g_autoptr (JsonNode) root = NULL;
+
+  add_json_text (self, builder, segment->text, segment->words[0].start,
+      segment->words[segment->n_words - 1].end);
+  add_json_member (builder, "final", json_node_init_boolean (
+      json_node_alloc (), segment->is_final));
+  json_builder_set_member_name (builder, "words");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < segment->n_words; i++) {
+    const AsrWord *word = &segment->words[i];
+
+    add_json_text (self, builder, word->text, word->start, word->end);
+    add_json_member (builder, "confidence", json_node_init_double (
+        json_node_alloc (), word->confidence));
+    json_builder_end_object (builder);
+  }
+  json_builder_end_array (builder);
+  json_builder_end_object (builder);
+  root = json_builder_get_root (builder);
+  return json_to_string (root, FALSE);
+}
+
 GstMessage *
 gst_asr_live_make_message (GstAsr *self, const AsrSegment *segment)
 {
@@ -182,11 +259,6 @@ gst_asr_live_make_message (GstAsr *self, const AsrSegment *segment)
   if (!is_wanted || segment->n_words == 0
       || self->out_segment.format != GST_FORMAT_TIME)
     return NULL;
-  /* a guess that did not change is no news */
-  if (!segment->is_final && g_strcmp0 (segment->text, self->guess) == 0)
-    return NULL;
-  g_free (self->guess);
-  self->guess = segment->is_final ? NULL : g_strdup (segment->text);
   start = gst_asr_clock_to_pts (self->clock, segment->words[0].start);
   end = gst_asr_clock_to_pts (self->clock, last->end);
   g_value_init (&words, GST_TYPE_ARRAY);
@@ -246,7 +318,7 @@ gst_asr_live_tell_event (GstAsr *self, const AsrSegment *segment)
 
   if (segment->type == ASR_SEGMENT_PAUSE) {
     /* the name that captioning elements of gst-plugins-rs listen to */
-    gst_pad_push_event (self->srcpad,
+    gst_asr_push_event (self,
         gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM,
             gst_structure_new_empty ("rstranscribe/final-transcript")));
     return;

@@ -3,7 +3,8 @@
  * What the files of the element share: its struct, and which thread owns what.
  * gstasr.c: properties, states, loading. gstasrsink.c: the sink pad, which
  * converts and pushes and never computes. gstasrsrc.c: the source pad's task,
- * which pulls and pushes downstream.
+ * which pulls and pushes downstream. gstasrpad.c: pads on request, each with a
+ * task that pushes what the source pad's task hands it.
  */
 #ifndef GST_ASR_PRIVATE_H
 #define GST_ASR_PRIVATE_H
@@ -57,6 +58,7 @@ struct _GstAsr {
   guint skip_copy_mask;
   GstAsrPolicy policy;
   guint latency;             /* ms; G_MAXUINT: none is promised */
+  guint translate_latency;   /* ms */
   guint lateness;            /* ms */
   guint max_observed_delay;  /* ms */
   guint64 n_late_words;
@@ -81,6 +83,8 @@ struct _GstAsr {
   GstAsrClock *clock;
   GQueue events;             /* GstEvent for the source pad's task */
   gboolean has_segment_event;
+  GPtrArray *pads;           /* GstAsrPad (owned): those on request */
+  gboolean has_outputs;      /* they got theirs from the stream */
 
   /* the sink pad's thread alone */
   GstAudioInfo info;
@@ -100,8 +104,6 @@ struct _GstAsr {
 
 /* ---- gstasr.c ---- */
 
-void gst_asr_post_error (GstAsr *self, const GError *error);
-
 /* Signal method-output, from the source pad's task. */
 void gst_asr_emit_output (GstAsr *self, const char *method,
     GstSample *sample);
@@ -119,7 +121,12 @@ void gst_asr_init_sink (GstAsr *self, GstPad *pad);
 /* ---- gstasrsrc.c ---- */
 
 void gst_asr_init_src (GstAsr *self, GstPad *pad);
+void gst_asr_post_error (GstAsr *self, const GError *error);
 gboolean gst_asr_start_src_task (GstAsr *self);
+
+/* To the source pad and those on request. @event: (transfer full) */
+void gst_asr_push_event (GstAsr *self, GstEvent *event);
+gboolean gst_asr_src_query (GstPad *pad, GstObject *parent, GstQuery *query);
 
 /* ---- gstasrlive.c; with the lock held but for check ---- */
 
@@ -130,8 +137,12 @@ guint64 gst_asr_live_get_latency_samples (GstAsr *self);
 GstClockTime gst_asr_live_get_latency (GstAsr *self);
 
 /* Gaps up to what is shown now: the position never lags by more than the
- * latency. */
-void gst_asr_live_catch_up (GstAsr *self, GQueue *out);
+ * latency, to which that of translations adds. */
+void gst_asr_live_catch_up (GstAsr *self, GstAsrText *text,
+    gboolean is_translated, GQueue *out);
+
+/* Returns: FALSE for a guess that was told before */
+gboolean gst_asr_live_is_news (GstAsr *self, const AsrSegment *segment);
 
 /* Counts and tells words that come later than promised. */
 void gst_asr_live_check (GstAsr *self, const AsrSegment *segment);
@@ -143,6 +154,9 @@ void gst_asr_live_tell_event (GstAsr *self, const AsrSegment *segment);
 /* Returns: (transfer full) (nullable): the element message of a segment */
 GstMessage *gst_asr_live_make_message (GstAsr *self,
     const AsrSegment *segment);
+
+/* Returns: (transfer full): the same as JSON, of a segment with words */
+char *gst_asr_live_make_json (GstAsr *self, const AsrSegment *segment);
 
 G_END_DECLS
 

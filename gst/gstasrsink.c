@@ -4,7 +4,7 @@
  * their order. Runs in the thread that pushes; waits only where the backlog is
  * full, the model loads, or text must come first.
  */
-#include "gst/gstasrprivate.h"
+#include "gst/gstasrpad.h"
 
 /* With the lock held: waits until there is a stream. */
 static GstFlowReturn
@@ -87,6 +87,7 @@ drain (GstAsr *self)
     ret = self->is_flushing ? GST_FLOW_FLUSHING : self->srcret;
     asr_stream_reset (self->stream);
     gst_asr_clock_reset (self->clock);
+    gst_asr_pads_reset (self);
   }
   self->base = 0;
   self->has_audio = FALSE;
@@ -334,6 +335,7 @@ flush_stop (GstAsr *self)
   if (self->stream)
     asr_stream_reset (self->stream);
   gst_asr_clock_reset (self->clock);
+  gst_asr_pads_reset (self);
   self->base = 0;
   self->has_audio = FALSE;
   self->is_flushing = FALSE;
@@ -378,10 +380,12 @@ sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_FLUSH_START:
+      gst_asr_pads_flush (self, event);
       ok = gst_pad_push_event (self->srcpad, event);
       flush_start (self);
       return ok;
     case GST_EVENT_FLUSH_STOP:
+      gst_asr_pads_flush (self, event);
       ok = gst_pad_push_event (self->srcpad, event);
       flush_stop (self);
       return ok;

@@ -3,12 +3,22 @@
  * The element's source pad: a task that pulls what the engine has told, and
  * pushes buffers, gaps and events in their order.
  */
-#include "gst/gstasrprivate.h"
+#include "gst/gstasrpad.h"
 
 #include <string.h>
 
 /* How often a live position is looked after while nothing comes. */
 #define CATCH_UP_US (G_USEC_PER_SEC / 10)
+
+void
+gst_asr_push_event (GstAsr *self, GstEvent *event)
+{
+  gst_pad_push_event (self->srcpad, gst_event_ref (event));
+  g_mutex_lock (&self->lock);
+  gst_asr_pads_take_event (self, event);
+  g_mutex_unlock (&self->lock);
+  gst_event_unref (event);
+}
 
 static void
 push_language (GstAsr *self, const char *language)
@@ -37,7 +47,28 @@ push_all (GstAsr *self, GQueue *out)
     else
       gst_buffer_unref (item);
   }
+  if (ret == GST_FLOW_NOT_LINKED && gst_asr_pads_is_any_linked (self))
+    ret = GST_FLOW_OK;
   return ret;
+}
+
+/* Where the anchors of samples are needed no longer. With the lock held. */
+static void
+forget_times (GstAsr *self, const AsrSegment *segment)
+{
+  gst_asr_clock_forget (self->clock,
+      gst_asr_pads_get_told (self, segment->end));
+}
+
+/* Text that only a pad on request is for; the end comes with output 0. */
+static void
+hand_out (GstAsr *self, const AsrSegment *segment)
+{
+  if (segment->type != ASR_SEGMENT_TEXT)
+    return;
+  g_mutex_lock (&self->lock);
+  gst_asr_pads_take_segment (self, segment, FALSE);
+  g_mutex_unlock (&self->lock);
 }
 
 static GstFlowReturn
@@ -54,10 +85,12 @@ push_segment (GstAsr *self, const AsrSegment *segment)
     /* gaps count from the start of the segment, also where audio is late */
     self->text.position = MIN (self->out_segment.start,
         gst_asr_clock_to_pts (self->clock, segment->start));
+  gst_asr_pads_take_segment (self, segment,
+      gst_asr_live_is_news (self, segment));
   message = gst_asr_live_make_message (self, segment);
-  gst_asr_live_catch_up (self, &out);
+  gst_asr_live_catch_up (self, &self->text, FALSE, &out);
   gst_asr_text_add_segment (&self->text, segment, self->clock, &out);
-  gst_asr_clock_forget (self->clock, segment->end);
+  forget_times (self, segment);
   g_mutex_unlock (&self->lock);
   if (message)
     gst_element_post_message (GST_ELEMENT (self), message);
@@ -98,14 +131,17 @@ tell_output (GstAsr *self, AsrSegment *segment)
   gst_asr_emit_output (self, method, sample);
 }
 
-/* A guess goes to the bus alone: what was pushed stays. */
+/* A guess goes to the bus and beside the source pad: what was pushed stays. */
 static void
 tell_guess (GstAsr *self, const AsrSegment *segment)
 {
-  GstMessage *message;
+  GstMessage *message = NULL;
 
   g_mutex_lock (&self->lock);
-  message = gst_asr_live_make_message (self, segment);
+  if (gst_asr_live_is_news (self, segment)) {
+    gst_asr_pads_take_segment (self, segment, TRUE);
+    message = gst_asr_live_make_message (self, segment);
+  }
   g_mutex_unlock (&self->lock);
   if (message)
     gst_element_post_message (GST_ELEMENT (self), message);
@@ -127,7 +163,7 @@ push_events (GstAsr *self)
       gst_event_copy_segment (event, &self->out_segment);
       gst_asr_text_reset (&self->text, GST_CLOCK_TIME_NONE);
     }
-    gst_pad_push_event (self->srcpad, event);
+    gst_asr_push_event (self, event);
   }
 }
 
@@ -149,7 +185,7 @@ finish_drain (GstAsr *self)
     GstEvent *event = gst_event_new_eos ();
 
     gst_event_set_seqnum (event, seqnum);
-    gst_pad_push_event (self->srcpad, event);
+    gst_asr_push_event (self, event);
   }
 }
 
@@ -166,7 +202,34 @@ pause_task (GstAsr *self, GstFlowReturn ret)
     if (ret == GST_FLOW_EOS)
       return;
     GST_ELEMENT_FLOW_ERROR (self, ret);
-    gst_pad_push_event (self->srcpad, gst_event_new_eos ());
+    gst_asr_push_event (self, gst_event_new_eos ());
+  }
+}
+
+void
+gst_asr_post_error (GstAsr *self, const GError *error)
+{
+  switch (error->domain == ASR_ERROR ? error->code : -1) {
+    case ASR_ERROR_NOT_FOUND:
+      GST_ELEMENT_ERROR (self, RESOURCE, NOT_FOUND, ("%s", error->message),
+          (NULL));
+      break;
+    case ASR_ERROR_CORRUPT:
+      GST_ELEMENT_ERROR (self, RESOURCE, READ, ("%s", error->message), (NULL));
+      break;
+    case ASR_ERROR_UNSUPPORTED:
+    case ASR_ERROR_ARGUMENT:
+      GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("%s", error->message),
+          (NULL));
+      break;
+    case ASR_ERROR_MEMORY:
+      GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("%s", error->message),
+          (NULL));
+      break;
+    default:
+      GST_ELEMENT_ERROR (self, LIBRARY, FAILED, ("%s", error->message),
+          (NULL));
+      break;
   }
 }
 
@@ -182,7 +245,11 @@ pull_all (GstAsr *self, AsrStream *stream)
     GstFlowReturn ret = GST_FLOW_OK;
 
     push_events (self);
-    if (is_end)
+    /* of the same audio, output 0 is told last: where the source pad's peer
+     * waits, the others have theirs */
+    if (segment->output > 0)
+      hand_out (self, segment);
+    else if (is_end)
       finish_drain (self);
     else if (segment->type == ASR_SEGMENT_OUTPUT)
       tell_output (self, segment);
@@ -214,7 +281,8 @@ push_catch_up (GstAsr *self)
   GQueue out = G_QUEUE_INIT;
 
   g_mutex_lock (&self->lock);
-  gst_asr_live_catch_up (self, &out);
+  gst_asr_live_catch_up (self, &self->text, FALSE, &out);
+  gst_asr_pads_catch_up (self);
   g_mutex_unlock (&self->lock);
   push_all (self, &out);
 }
@@ -297,11 +365,11 @@ src_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode,
   return gst_pad_stop_task (pad);
 }
 
-static gboolean
-src_query (GstPad *pad, GstObject *parent, GstQuery *query)
+gboolean
+gst_asr_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
 {
   GstAsr *self = GST_ASR (parent);
-  GstClockTime min, max;
+  GstClockTime min, max, extra;
   gboolean is_live;
 
   if (GST_QUERY_TYPE (query) != GST_QUERY_LATENCY)
@@ -309,10 +377,15 @@ src_query (GstPad *pad, GstObject *parent, GstQuery *query)
   if (!gst_pad_peer_query (self->sinkpad, query))
     return FALSE;
   gst_query_parse_latency (query, &is_live, &min, &max);
+  GST_OBJECT_LOCK (self);
+  extra = gst_asr_pads_is_translation (pad)
+      ? self->translate_latency * GST_MSECOND
+      : 0;
+  GST_OBJECT_UNLOCK (self);
   g_mutex_lock (&self->lock);
   self->is_live = is_live;
   if (is_live) {
-    GstClockTime latency = gst_asr_live_get_latency (self);
+    GstClockTime latency = gst_asr_live_get_latency (self) + extra;
 
     min += latency;
     if (GST_CLOCK_TIME_IS_VALID (max))
@@ -330,6 +403,6 @@ gst_asr_init_src (GstAsr *self, GstPad *pad)
   gst_pad_use_fixed_caps (pad);
   gst_pad_set_activatemode_function (pad,
       GST_DEBUG_FUNCPTR (src_activate_mode));
-  gst_pad_set_query_function (pad, GST_DEBUG_FUNCPTR (src_query));
+  gst_pad_set_query_function (pad, GST_DEBUG_FUNCPTR (gst_asr_src_query));
   gst_element_add_pad (GST_ELEMENT (self), pad);
 }

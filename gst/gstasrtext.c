@@ -25,6 +25,7 @@ void
 gst_asr_text_init (GstAsrText *text, GstAsrGranularity granularity)
 {
   text->granularity = granularity;
+  text->moves_late = FALSE;
   gst_asr_text_reset (text, GST_CLOCK_TIME_NONE);
 }
 
@@ -127,10 +128,26 @@ join_words (const AsrWord *words, guint n)
   return g_string_free (joined, FALSE);
 }
 
+/* By how much a phrase that comes late is moved. */
+static GstClockTime
+get_delay (const GstAsrText *text, const AsrSegment *segment,
+    const GstAsrClock *clock)
+{
+  GstClockTime start;
+
+  if (!text->moves_late || segment->n_words == 0
+      || !GST_CLOCK_TIME_IS_VALID (text->position))
+    return 0;
+  start = gst_asr_clock_to_pts (clock, segment->words[0].start);
+  return text->position > start ? text->position - start : 0;
+}
+
 void
 gst_asr_text_add_segment (GstAsrText *text, const AsrSegment *segment,
     const GstAsrClock *clock, GQueue *out)
 {
+  GstClockTime delay = get_delay (text, segment, clock);
+
   for (guint i = 0, n; i < segment->n_words; i += n) {
     const AsrWord *words = &segment->words[i];
 
@@ -138,8 +155,8 @@ gst_asr_text_add_segment (GstAsrText *text, const AsrSegment *segment,
         ? segment->n_words
         : count_joined (segment, i, clock);
     add_buffer (text, join_words (words, n), get_confidence (words, n),
-        gst_asr_clock_to_pts (clock, words[0].start),
-        gst_asr_clock_to_pts (clock, words[n - 1].end), out);
+        delay + gst_asr_clock_to_pts (clock, words[0].start),
+        delay + gst_asr_clock_to_pts (clock, words[n - 1].end), out);
   }
   gst_asr_text_add_gaps (text, gst_asr_clock_to_pts (clock, segment->end),
       out);

@@ -29,11 +29,14 @@ typedef enum {
 /**
  * GstAsrText:
  * @position: time up to which everything has been told
+ * @moves_late: a phrase that comes too late for its time is moved as a whole,
+ *   not squeezed into what is left of it
  */
 typedef struct {
   GstAsrGranularity granularity;
   GstClockTime position;
   gboolean is_discont; /* the next buffer is the first after a break */
+  gboolean moves_late;
 } GstAsrText;
 
 /* Custom meta of each buffer: "confidence", double, 0.0 to 1.0. */

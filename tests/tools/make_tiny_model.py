@@ -58,8 +58,17 @@ def make_text_tokens():
 
 
 class Vocabulary:
-    def __init__(self):
+    def __init__(self, least=0):
         self.text = make_text_tokens()
+        self.n_said = len(self.text)
+        self._add_special()
+        # words that are never said, where size itself tells something
+        n_more = least - len(self)
+        if n_more > 0:
+            self.text += [b" unsaid%d" % i for i in range(n_more)]
+            self._add_special()
+
+    def _add_special(self):
         self.eot = len(self.text)
         self.special = (
             ["<|endoftext|>", "<|startoftranscript|>"]
@@ -162,8 +171,13 @@ def make_weights(d, seed, vocabulary):
     for i in range(N_LAYERS):
         weights.layer("encoder/layer_%d" % i, False)
         weights.layer("decoder/layer_%d" % i, True)
-    weights.uniform("decoder/embeddings/weight", [len(vocabulary), d],
-                    5.2 / d ** 0.5)
+    n_unsaid = vocabulary.eot - vocabulary.n_said
+    name = "decoder/embeddings/weight"
+    weights.uniform(name, [len(vocabulary) - n_unsaid, d], 5.2 / d ** 0.5)
+    values = weights.tensors[name][1]
+    at = vocabulary.n_said * d
+    values[at:at] = [0.0] * (n_unsaid * d)
+    weights.tensors[name] = ([len(vocabulary), d], values)
     make_positions(weights, vocabulary)
     return weights.tensors
 
@@ -262,10 +276,13 @@ def main():
                         choices=("f32", "f16", "int8"))
     parser.add_argument("--vocabulary", default="json",
                         choices=("json", "txt"))
+    parser.add_argument("--min-vocabulary", type=int, default=0, metavar="N",
+                        help="from 51865 tokens on a model counts as "
+                        "multilingual")
     parser.add_argument("--script", metavar="FILE",
                         help="what is said, as JSON: text and token ids")
     args = parser.parse_args()
-    vocabulary = Vocabulary()
+    vocabulary = Vocabulary(args.min_vocabulary)
     tensors = make_weights(args.d, args.seed, vocabulary)
     os.makedirs(args.directory, exist_ok=True)
     write(args.directory, "model.bin",
