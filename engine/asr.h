@@ -339,8 +339,10 @@ void asr_stream_set_skip_copy (AsrStream *stream, guint mask);
 
 /**
  * asr_stream_set_policy: takes effect before the first push and with the next
- * reset. The live policies need one output, of task TRANSCRIBE; they give
+ * reset. The live policies need an output 0 of task TRANSCRIBE; they give
  * guesses as segments with is_final unset, which the next segment replaces.
+ * Other outputs are told passages: when the speaker pauses, or has spoken for
+ * long.
  * @latency_samples: with a live policy, a word is final this long after its
  *   start at the latest, as far as the machine can compute so fast
  * @is_live: audio comes whether it is wanted or not: a live policy skips the

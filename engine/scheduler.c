@@ -99,6 +99,11 @@ encode_one (AsrScheduler *self, AsrSession *session)
 
   if (!asr_slots_take (self->audio_slots, holder, &is_new))
     return FALSE;
+  if (!is_new && !asr_session_is_stale (session)
+      && asr_session_is_encoded (session)) {
+    asr_session_start_decoding (session, TRUE);
+    return TRUE;
+  }
   if (!asr_session_get_window (session, &row)) {
     asr_slots_rest (self->audio_slots, holder);
     return TRUE;
@@ -110,7 +115,7 @@ encode_one (AsrScheduler *self, AsrSession *session)
     return TRUE;
   }
   if (!asr_session_is_stale (session))
-    asr_session_start_decoding (session);
+    asr_session_start_decoding (session, FALSE);
   return TRUE;
 }
 

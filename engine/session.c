@@ -467,8 +467,15 @@ asr_session_tell_output (AsrSession *session, AsrSegment *segment)
 AsrSessionOutput *
 asr_session_get_outputs (AsrSession *session, guint *n)
 {
-  /* what is decoded while it goes on is one text */
-  *n = session->live ? MIN (1, session->n_outputs) : session->n_outputs;
+  *n = session->n_outputs;
+  if (session->live == NULL || *n < 2)
+    return session->outputs;
+  /* the first is decoded while speech goes on, the others afterwards */
+  if (asr_session_live_is_translating (session->live)) {
+    *n -= 1;
+    return session->outputs + 1;
+  }
+  *n = 1;
   return session->outputs;
 }
 
@@ -510,10 +517,21 @@ asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
   return TRUE;
 }
 
+gboolean
+asr_session_is_encoded (const AsrSession *session)
+{
+  /* elsewhere the same window never comes twice */
+  return session->live && asr_session_live_is_translating (session->live)
+      && session->encoded.start == session->step.start
+      && session->encoded.end == session->step.end;
+}
+
 void
-asr_session_start_decoding (AsrSession *session)
+asr_session_start_decoding (AsrSession *session, gboolean is_reused)
 {
   session->state = ASR_SESSION_DECODE;
+  session->encoded = (AsrSpan){ session->step.start, session->step.end };
+  session->is_reused = is_reused;
   for (guint i = 0; i < session->n_outputs; i++)
     session->outputs[i].is_unprompted = FALSE;
 }
@@ -536,7 +554,7 @@ asr_session_start_output (AsrSession *session, AsrSessionOutput *output)
   params.audio_slot = session->audio.slot;
   params.text_slot = output->text.slot;
   params.seed = session->step.start;
-  if (session->live)
+  if (session->live && output == session->outputs)
     asr_session_live_get_params (session, &params, prompt);
   asr_decoding_start (output->decoding, &params);
 }
@@ -623,7 +641,9 @@ finish_output (AsrSession *session, guint index,
     const AsrDecodingResult *result, gint64 *reached, gint64 *hole)
 {
   AsrSessionOutput *output = &session->outputs[index];
-  gboolean is_heard = session->params.use_gate && !session->step.is_doubtful;
+  /* spans of what is told may be forgotten already */
+  gboolean is_heard = session->params.use_gate && !session->step.is_doubtful
+      && session->live == NULL;
   AsrHeard heard = asr_session_get_heard (session);
   GArray *phrases = NULL;
   gint64 end = session->step.end, frames = result->advance_frames;
@@ -662,6 +682,8 @@ asr_session_add_stats (AsrSession *session)
   guint n_outputs;
   AsrSessionOutput *outputs = asr_session_get_outputs (session, &n_outputs);
 
+  if (session->is_reused)
+    runs[ASR_METHOD_MEL] = runs[ASR_METHOD_ENCODER] = 0;
   g_mutex_lock (&session->stream->lock);
   for (guint i = 0; i < n_outputs; i++) {
     AsrDecodingResult result;
@@ -701,6 +723,24 @@ retry_without_prompt (AsrSession *session, AsrSessionOutput *output)
   return TRUE;
 }
 
+/* A window that live speech has left, for all outputs but the first. */
+static void
+finish_translation (AsrSession *session)
+{
+  gint64 reached = 0, hole = G_MAXINT64;
+
+  for (guint i = 1; i < session->n_outputs; i++) {
+    g_autoptr (GArray) phrases = NULL;
+    AsrDecodingResult result;
+
+    asr_decoding_get_result (session->outputs[i].decoding, &result);
+    phrases = finish_output (session, i, &result, &reached, &hole);
+    tell_phrases (session, i, phrases);
+  }
+  asr_session_add_stats (session);
+  asr_session_live_take_translation (session);
+}
+
 void
 asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     AsrSlots *text_slots)
@@ -711,7 +751,10 @@ asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
   gboolean is_again = FALSE;
 
   if (session->live) {
-    asr_session_live_finish (session);
+    if (asr_session_live_is_translating (session->live))
+      finish_translation (session);
+    else
+      asr_session_live_finish (session);
     for (guint i = 0; i < session->n_outputs; i++)
       asr_slots_release (text_slots, &session->outputs[i].text);
     asr_slots_rest (audio_slots, &session->audio);

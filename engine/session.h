@@ -53,8 +53,12 @@ AsrSessionState asr_session_get_state (const AsrSession *session);
 gboolean asr_session_get_window (AsrSession *session, AsrEncodeRow *row);
 AsrSlotHolder *asr_session_get_audio_holder (AsrSession *session);
 
-/* The window is in its slot: ENCODE becomes DECODE. */
-void asr_session_start_decoding (AsrSession *session);
+/* The window is in its slot: ENCODE becomes DECODE.
+ * @is_reused: it was there from the run before */
+void asr_session_start_decoding (AsrSession *session, gboolean is_reused);
+
+/* In state ENCODE: whether a slot that was kept holds this window. */
+gboolean asr_session_is_encoded (const AsrSession *session);
 
 /* In state DECODE: [n]; a decoding takes part once its holder has a slot. */
 AsrSessionOutput *asr_session_get_outputs (AsrSession *session, guint *n);

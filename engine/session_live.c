@@ -37,6 +37,9 @@ struct _AsrSessionLive {
   GArray *final;      /* FinalWord */
   GArray *context;    /* gint32: text of the utterance before the window */
   GPtrArray *guess;   /* char: letters of the words that are not final */
+  AsrSpan left;       /* a window or its start, which other outputs have yet
+                       * to be told of; empty: none */
+  gboolean is_translating;
   gint64 began_us;
   double decode_s;    /* what a decode takes, smoothed */
 };
@@ -82,7 +85,21 @@ asr_session_live_reset (AsrSessionLive *live, const AsrStream *stream)
     stream->is_live };
   live->state = (AsrLive){ 0 };
   live->decode_s = 0;
+  live->left = (AsrSpan){ 0 };
+  live->is_translating = FALSE;
   forget_window (live);
+}
+
+gboolean
+asr_session_live_is_translating (const AsrSessionLive *live)
+{
+  return live->is_translating;
+}
+
+static gboolean
+has_left (const AsrSessionLive *live)
+{
+  return live->left.end > live->left.start;
 }
 
 gint64
@@ -118,6 +135,33 @@ tell_skipped (AsrSession *session, const AsrLiveStep *step)
           step->end, NULL, 0, ""));
 }
 
+/* The first output is told word by word, the others when a window is left. */
+static void
+tell_silence (AsrSession *session)
+{
+  const AsrSessionLive *live = session->live;
+  gint64 position = live->state.position, others = position;
+
+  if (has_left (live))
+    others = live->left.start;
+  else if (live->state.decoded > live->state.start)
+    others = MIN (position, live->state.start);
+  for (guint i = session->n_outputs; i-- > 1;)
+    asr_session_tell_silence (session, i, others);
+  asr_session_tell_silence (session, 0, position);
+}
+
+static void
+move_on (AsrSession *session)
+{
+  const AsrSessionLive *live = session->live;
+  gint64 needed = asr_live_get_needed (&live->state);
+
+  if (has_left (live))
+    needed = MIN (needed, live->left.start);
+  asr_session_move_on (session, live->state.position, needed);
+}
+
 static void
 take_silence (AsrSession *session, const AsrLiveStep *step)
 {
@@ -131,10 +175,48 @@ take_silence (AsrSession *session, const AsrLiveStep *step)
   }
   if (step->action == ASR_LIVE_SKIP)
     tell_skipped (session, step);
-  for (guint i = 0; i < session->n_outputs; i++)
-    asr_session_tell_silence (session, i, live->state.position);
-  asr_session_move_on (session, live->state.position,
-      asr_live_get_needed (&live->state));
+  tell_silence (session);
+  move_on (session);
+}
+
+/* Whether the window has text that is to be translated before it is left. */
+static gboolean
+leaves_window (const AsrSession *session, const AsrLiveStep *step)
+{
+  const AsrSessionLive *live = session->live;
+
+  if (session->n_outputs < 2 || live->final->len == 0)
+    return FALSE;
+  if (step->action == ASR_LIVE_END)
+    return session->is_draining;
+  return step->is_anew && step->action != ASR_LIVE_DECODE;
+}
+
+static void
+start_translation (AsrSession *session)
+{
+  AsrSessionLive *live = session->live;
+
+  live->is_translating = TRUE;
+  session->step = (AsrOfflineStep){ ASR_OFFLINE_DECODE, live->left.start,
+    live->left.end };
+  session->state = ASR_SESSION_ENCODE;
+}
+
+void
+asr_session_live_take_translation (AsrSession *session)
+{
+  AsrSessionLive *live = session->live;
+
+  /* else the window has moved on already */
+  if (live->left.start == live->state.start) {
+    forget_window (live);
+    asr_live_shorten (&live->state, live->left.end);
+  }
+  live->left = (AsrSpan){ 0 };
+  live->is_translating = FALSE;
+  tell_silence (session);
+  move_on (session);
 }
 
 gboolean
@@ -147,6 +229,12 @@ asr_session_live_update (AsrSession *session)
 
   live->params.max_window_samples = session->params.max_window_samples;
   step = asr_live_next (&live->state, &live->params, &heard);
+  if (!has_left (live) && leaves_window (session, &step))
+    live->left = (AsrSpan){ live->state.start, live->state.decoded };
+  if (has_left (live)) {
+    start_translation (session);
+    return TRUE;
+  }
   switch (step.action) {
     case ASR_LIVE_WAIT:
       return FALSE;
@@ -304,8 +392,10 @@ keep_final (AsrSessionLive *live, const AsrDecodingResult *result,
 
 /* A window that got long begins behind a sentence, or behind any word. */
 static void
-shorten_window (AsrSessionLive *live)
+shorten_window (AsrSession *session)
 {
+  AsrSessionLive *live = session->live;
+  gint64 start = live->state.start;
   gboolean takes_any = asr_live_is_too_long (&live->state, &live->params);
   guint n_words = 0, n_tokens = 0, n_excess;
 
@@ -328,6 +418,8 @@ shorten_window (AsrSessionLive *live)
     n_tokens += g_array_index (live->final, FinalWord, i).n_tokens;
   asr_live_shorten (&live->state,
       g_array_index (live->final, FinalWord, n_words - 1).end);
+  if (session->n_outputs > 1)
+    live->left = (AsrSpan){ start, live->state.start };
   g_array_append_vals (live->context, live->prefix->data, n_tokens);
   n_excess = MAX (live->context->len, MAX_CONTEXT_TOKENS) - MAX_CONTEXT_TOKENS;
   g_array_remove_range (live->context, 0, n_excess);
@@ -349,8 +441,7 @@ tell_words (AsrSession *session, GArray *words, guint n_final)
             all[n_final - 1].end, all, n_final, language));
     output->told = all[n_final - 1].end;
   }
-  for (guint i = 0; i < session->n_outputs; i++)
-    asr_session_tell_silence (session, i, session->live->state.position);
+  tell_silence (session);
   if (session->live->step.is_last)
     asr_session_tell_event (session, ASR_SEGMENT_PAUSE,
         session->live->state.position);
@@ -408,10 +499,9 @@ asr_session_live_finish (AsrSession *session)
   keep_guess (live, new.words, n_final);
   asr_session_add_stats (session);
   tell_words (session, new.words, n_final);
-  shorten_window (live);
+  shorten_window (session);
   adapt_step (live);
-  asr_session_move_on (session, live->state.position,
-      asr_live_get_needed (&live->state));
+  move_on (session);
   g_array_unref (new.words);
   g_array_unref (new.token_ends);
 }

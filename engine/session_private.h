@@ -44,6 +44,8 @@ struct _AsrSession {
   guint skip_copy;
   guint tap;
   AsrSlotHolder audio;
+  AsrSpan encoded;           /* what the slot holds, unless it was lost */
+  gboolean is_reused;        /* the window was in its slot already */
   AsrSessionOutput outputs[ASR_MAX_OUTPUTS];
   guint n_outputs;
   AsrMethodCost costs[ASR_N_METHODS];
@@ -93,6 +95,12 @@ void asr_session_live_get_params (const AsrSession *session,
 /* The window's text is there: words that are final go to the user, and the
  * others as a guess. */
 void asr_session_live_finish (AsrSession *session);
+
+/* Whether the window that runs is for the outputs behind the first. */
+gboolean asr_session_live_is_translating (const AsrSessionLive *live);
+
+/* It was told to them. */
+void asr_session_live_take_translation (AsrSession *session);
 
 /* Everything before this sample is told. */
 gint64 asr_session_live_get_position (const AsrSessionLive *live);

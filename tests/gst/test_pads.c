@@ -259,12 +259,14 @@ push_start (Fixture *f)
 }
 
 static void
-set_up (Fixture *f, const char *model, const char *language)
+set_up (Fixture *f, const char *model, const char *language,
+    const char *policy)
 {
   g_autoptr (GstPad) sinkpad = NULL;
 
   f->element = make_element ();
   g_object_set (f->element, "model", g_getenv (model), NULL);
+  gst_util_set_object_arg (G_OBJECT (f->element), "policy", policy);
   f->bus = gst_bus_new ();
   gst_element_set_bus (f->element, f->bus);
   f->input = gst_pad_new ("input", GST_PAD_SRC);
@@ -382,7 +384,7 @@ check_texts (void)
 {
   Fixture f;
 
-  set_up (&f, "TINY_TRANSLATOR", "en");
+  set_up (&f, "TINY_TRANSLATOR", "en", "auto");
   push_seconds (&f, 0, 15);
   gst_pad_push_event (f.input, gst_event_new_eos ());
   wait_until (&f.src, has_eos);
@@ -402,6 +404,33 @@ check_texts (void)
   tear_down (&f);
 }
 
+/* With a live policy the translation comes when a passage is complete; what
+ * is still open at the end comes before EOS. Nothing is said twice. */
+static void
+check_live_policy (void)
+{
+  static const guint seconds[] = { 8, 40 };
+
+  for (guint n = 0; n < G_N_ELEMENTS (seconds); n++) {
+    Fixture f;
+
+    set_up (&f, "TINY_TRANSLATOR", "en", "local-agreement");
+    push_seconds (&f, 0, seconds[n]);
+    gst_pad_push_event (f.input, gst_event_new_eos ());
+    wait_until (&f.src, has_eos);
+    wait_until (&f.translated, has_eos);
+    g_assert_cmpuint (f.src.texts->len, >=, 1);
+    g_assert_cmpuint (f.translated.texts->len, >=, G_N_ELEMENTS (script));
+    for (guint i = 0; i < G_N_ELEMENTS (script); i++)
+      g_assert_cmpstr (g_ptr_array_index (f.translated.texts, i), ==,
+          script[i]);
+    g_assert_cmpuint (f.translated.end, >=, seconds[n] * GST_SECOND);
+    g_assert_nonnull (strchr (f.unsynced.order->str, 'b'));
+    assert_warned (&f, NULL);
+    tear_down (&f);
+  }
+}
+
 /* A language that nobody can write, or a model that knows English alone: gaps
  * up to the end, and a reason. */
 static void
@@ -417,7 +446,7 @@ check_no_translation (void)
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     Fixture f;
 
-    set_up (&f, cases[i].model, cases[i].code);
+    set_up (&f, cases[i].model, cases[i].code, "auto");
     push_seconds (&f, 0, 15);
     gst_pad_push_event (f.input, gst_event_new_eos ());
     wait_until (&f.src, has_eos);
@@ -442,7 +471,7 @@ check_blocked (void)
     Fixture f;
     Sink *sinks[] = { &f.src, &f.translated, &f.unsynced };
 
-    set_up (&f, "TINY_TRANSLATOR", "en");
+    set_up (&f, "TINY_TRANSLATOR", "en", "auto");
     set_blocked (sinks[which], TRUE);
     push_seconds (&f, 0, 15);
     gst_pad_push_event (f.input, gst_event_new_eos ());
@@ -464,7 +493,7 @@ check_flush (void)
 {
   Fixture f;
 
-  set_up (&f, "TINY_TRANSLATOR", "en");
+  set_up (&f, "TINY_TRANSLATOR", "en", "auto");
   for (guint i = 0; i < 3; i++) {
     push_seconds (&f, 0, 31);
     gst_pad_push_event (f.input, gst_event_new_flush_start ());
@@ -498,7 +527,7 @@ check_late (void)
   GstPad *late, *late_sink;
   Sink sink;
 
-  set_up (&f, "TINY_TRANSLATOR", "en");
+  set_up (&f, "TINY_TRANSLATOR", "en", "auto");
   push_seconds (&f, 0, 31);
   wait_until (&f.src, has_text);
   assert_warned (&f, NULL);
@@ -604,6 +633,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL);
   g_test_add_func ("/pads/texts", check_texts);
+  g_test_add_func ("/pads/live-policy", check_live_policy);
   g_test_add_func ("/pads/no-translation", check_no_translation);
   g_test_add_func ("/pads/blocked", check_blocked);
   g_test_add_func ("/pads/flush", check_flush);
