@@ -88,6 +88,7 @@ enum {
   PROP_LATENESS,
   PROP_MAX_OBSERVED_DELAY,
   PROP_POST_MESSAGES,
+  PROP_EMPTY_BUFFERS,
   PROP_STATS,
 };
 
@@ -599,6 +600,9 @@ gst_asr_set_property (GObject *object, guint id, const GValue *value,
     case PROP_POST_MESSAGES:
       self->post_messages = g_value_get_boolean (value);
       break;
+    case PROP_EMPTY_BUFFERS:
+      self->empty_buffers = g_value_get_boolean (value);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
       break;
@@ -722,6 +726,9 @@ gst_asr_get_property (GObject *object, guint id, GValue *value,
     case PROP_POST_MESSAGES:
       g_value_set_boolean (value, self->post_messages);
       break;
+    case PROP_EMPTY_BUFFERS:
+      g_value_set_boolean (value, self->empty_buffers);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
       break;
@@ -762,6 +769,7 @@ gst_asr_change_state (GstElement *element, GstStateChange transition)
   if (transition == GST_STATE_CHANGE_READY_TO_PAUSED) {
     GST_OBJECT_LOCK (self);
     gst_asr_text_init (&self->text, self->granularity);
+    self->text.has_empty_buffers = self->empty_buffers;
     GST_OBJECT_UNLOCK (self);
     if (!start_loading (self))
       return GST_STATE_CHANGE_FAILURE;
@@ -910,6 +918,10 @@ install_properties (GObjectClass *klass)
       g_param_spec_boolean ("post-messages", "Post messages",
           "Post an element message \"asr\" for final text and for guesses "
           "that later text replaces", DEFAULT_POST_MESSAGES, PLAYING_FLAGS));
+  g_object_class_install_property (klass, PROP_EMPTY_BUFFERS,
+      g_param_spec_boolean ("empty-buffers", "Empty buffers",
+          "Push buffers without text in place of gap events, for mp4mux, "
+          "which takes no notice of gaps", FALSE, READY_FLAGS));
   g_object_class_install_property (klass, PROP_STATS,
       g_param_spec_boxed ("stats", "Statistics",
           "Counters of this stream: tokens, windows, samples, and for each "

@@ -10,6 +10,9 @@
 /* What the offline policy needs of a live source: a window, the pause that
  * ends it, and the time to compute on a slow machine. */
 #define OFFLINE_LATENCY (40 * GST_SECOND)
+/* The position stays this much ahead of what must be shown: it is looked after
+ * ten times a second. */
+#define CATCH_UP_MARGIN (150 * GST_MSECOND)
 /* Warnings of late words are at least this far apart. */
 #define WARNING_INTERVAL_US G_USEC_PER_SEC
 
@@ -118,8 +121,9 @@ gst_asr_live_catch_up (GstAsr *self, GstAsrText *text,
   }
   shown = get_shown_position (self, extra);
   if (GST_CLOCK_TIME_IS_VALID (shown)
-      && GST_CLOCK_TIME_IS_VALID (text->position) && shown > text->position)
-    gst_asr_text_add_gaps (text, shown, out);
+      && GST_CLOCK_TIME_IS_VALID (text->position)
+      && shown + CATCH_UP_MARGIN > text->position)
+    gst_asr_text_add_gaps (text, shown + CATCH_UP_MARGIN, out);
 }
 
 void

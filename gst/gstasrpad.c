@@ -236,6 +236,7 @@ queue_event (GstAsrPad *pad, GstAsr *self, GstEvent *event)
       break;
     case GST_EVENT_SEGMENT:
       gst_asr_text_init (&pad->text, self->text.granularity);
+      pad->text.has_empty_buffers = self->text.has_empty_buffers;
       pad->text.moves_late = TRUE;
       queue_item (pad, gst_event_ref (event));
       break;

@@ -63,6 +63,7 @@ struct _GstAsr {
   guint max_observed_delay;  /* ms */
   guint64 n_late_words;
   gboolean post_messages;
+  gboolean empty_buffers;
 
   /* state, guarded by lock */
   GMutex lock;

@@ -36,6 +36,16 @@ gst_asr_text_reset (GstAsrText *text, GstClockTime start)
   text->is_discont = TRUE;
 }
 
+static GstBuffer *
+make_empty_buffer (GstClockTime start, GstClockTime length)
+{
+  GstBuffer *buffer = gst_buffer_new ();
+
+  GST_BUFFER_PTS (buffer) = start;
+  GST_BUFFER_DURATION (buffer) = length;
+  return buffer;
+}
+
 void
 gst_asr_text_add_gaps (GstAsrText *text, GstClockTime end, GQueue *out)
 {
@@ -46,7 +56,10 @@ gst_asr_text_add_gaps (GstAsrText *text, GstClockTime end, GQueue *out)
   while (text->position < end) {
     GstClockTime length = MIN (end - text->position, GST_ASR_TEXT_MAX_GAP);
 
-    g_queue_push_tail (out, gst_event_new_gap (text->position, length));
+    if (text->has_empty_buffers)
+      g_queue_push_tail (out, make_empty_buffer (text->position, length));
+    else
+      g_queue_push_tail (out, gst_event_new_gap (text->position, length));
     text->position += length;
   }
 }

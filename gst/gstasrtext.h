@@ -36,6 +36,7 @@ typedef struct {
   GstAsrGranularity granularity;
   GstClockTime position;
   gboolean is_discont; /* the next buffer is the first after a break */
+  gboolean has_empty_buffers; /* in place of gap events */
   gboolean moves_late;
 } GstAsrText;
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import wave
 from pathlib import Path
 
 from gst_words import DATA, ROOT, environment, words
@@ -29,6 +30,30 @@ def plain(text):
 def spoken(properties):
     return " ".join(word for _, _, word in words(
         f"filesrc location={SAMPLE} ! flacparse ! flacdec", properties))
+
+
+class Muxer(unittest.TestCase):
+    """mp4mux takes no notice of gap events: after a word it waits for the next."""
+
+    def test_empty_buffers(self):
+        queue = "queue max-size-time=40000000000 max-size-buffers=0 max-size-bytes=0"
+        with tempfile.TemporaryDirectory() as folder:
+            run(f"gst-launch-1.0 -q filesrc location={SAMPLE} ! flacparse ! flacdec ! audioconvert ! "
+                f"audioresample ! audio/x-raw,format=S16LE,rate=16000,channels=1 ! wavenc ! "
+                f"filesink location={folder}/speech.wav")
+            with wave.open(f"{folder}/speech.wav") as speech, wave.open(f"{folder}/in.wav", "wb") as out:
+                out.setparams(speech.getparams())
+                out.writeframes(speech.readframes(speech.getnframes()))
+                out.writeframes(bytes(2 * 16000 * 120))
+            done = run(
+                f"gst-launch-1.0 -q filesrc location={folder}/in.wav ! wavparse ! tee name=t ! {queue} ! "
+                f"audioconvert ! avenc_aac ! mp4mux name=m ! filesink location={folder}/out.mp4 "
+                f"t. ! queue ! asr model=tiny.en empty-buffers=true ! queue ! m.subtitle_0")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            text = run(f"gst-launch-1.0 -q filesrc location={folder}/out.mp4 ! qtdemux name=d "
+                       "d.subtitle_0 ! fdsink").stdout
+            for word in spoken("model=tiny.en").split():
+                self.assertIn(word.encode(), text)
 
 
 class Readme(unittest.TestCase):
