@@ -10,6 +10,7 @@
 #include "engine/segment.h"
 #include "engine/session_private.h"
 #include "engine/session_text.h"
+#include "engine/text/language.h"
 
 /* Steps are never shorter: more decodes than this tell nothing new. */
 #define MIN_STEP_SAMPLES (3 * 16000 / 10)
@@ -309,6 +310,21 @@ cut_word (const AsrVocab *vocab, const AsrDecodingResult *result,
   return rest->text != NULL;
 }
 
+/* What follows without a blank belongs to the word before it: it would not be
+ * one word any more once that is final. */
+static void
+join_last (NewWords *new)
+{
+  AsrWord *word = &g_array_index (new->words, AsrWord, new->words->len - 2);
+  g_autofree char *first = (char *) word->text;
+
+  word->text = g_strconcat (first, word[1].text, NULL);
+  word->end = word[1].end;
+  word->confidence = MIN (word->confidence, word[1].confidence);
+  g_array_set_size (new->words, new->words->len - 1);
+  g_array_set_size (new->token_ends, new->token_ends->len - 1);
+}
+
 static NewWords
 get_new_words (AsrSession *session, const AsrHeard *heard,
     const AsrDecodingResult *result)
@@ -340,8 +356,12 @@ get_new_words (AsrSession *session, const AsrHeard *heard,
         FALSE, &told);
     if (rest.text != word->text)
       g_free (rest.text);
-    if (new.words->len > n_before)
-      g_array_append_val (new.token_ends, end);
+    if (new.words->len == n_before)
+      continue;
+    if (n_before > 0 && !asr_language_is_unspaced (language)
+        && !g_array_index (new.words, AsrWord, n_before).space_before)
+      join_last (&new);
+    g_array_append_val (new.token_ends, end);
   }
   return new;
 }
