@@ -70,9 +70,9 @@ void
 asr_text_append_word (GArray *words, const AsrTimedWord *timed,
     const AsrSpan *spans, guint n_spans, gboolean is_spaced, gint64 *told)
 {
-  const AsrWord *before = (const AsrWord *) words->data + words->len - 1;
-  gboolean begins
-      = words->len == 0 || asr_text_ends_sentence (before->text);
+  gboolean begins = words->len == 0
+      || asr_text_ends_sentence (
+          g_array_index (words, AsrWord, words->len - 1).text);
   g_autofree char *text = g_strstrip (g_strdup (timed->text));
   AsrWord word = { to_samples (timed->start_s), to_samples (timed->end_s) };
 
