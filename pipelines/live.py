@@ -157,7 +157,7 @@ def make_picture(sink):
 
 
 def make_asr(args):
-    return ["asr", f"language-code={args.language}", *name_model(args.model),
+    return ["asr", f"language-code={quote(args.language)}", *name_model(args.model),
             *([f"latency={args.latency}"] if args.latency is not None else [])]
 
 

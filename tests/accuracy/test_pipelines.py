@@ -3,8 +3,10 @@
 """The scripts that people run, as they are, and hours of audio."""
 import os
 import re
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -54,6 +56,9 @@ class Pipelines(unittest.TestCase):
         text = self.transcribe("--format", "txt", "--language", "en")
         self.assertEqual(text.returncode, 0, text.stderr)
         self.assertEqual(plain(text.stdout), SAID)
+        # no code at all is "auto", and never the next word of the pipeline
+        text = self.transcribe("--format", "txt", "--language", "")
+        self.assertEqual(plain(text.stdout), SAID, text.stderr)
         rows = [r.split("\t") for r in self.transcribe("--format", "tsv").stdout.splitlines()]
         self.assertEqual([w for r in rows for w in plain(r[2])], SAID)
         self.assertTrue(all(float(a) < float(b) for a, b, _ in rows))
@@ -97,6 +102,41 @@ class Pipelines(unittest.TestCase):
                    "name=d", "d.subtitle_0", "!", "fdsink").stdout
         # phrases come without anything between them
         self.assertEqual("".join(plain(text)), "".join(SAID))
+
+    def test_odd_names(self):
+        clip = Path(self.folder.name) / 'a "b" \\c.mkv'
+        clip.write_bytes(self.video.read_bytes())
+        out = Path(self.folder.name) / 'out "b" \\c.mkv'
+        done = run(ROOT / "pipelines" / "subtitle-track", clip, out, "tiny.en")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(out.stat().st_size, 0)
+
+    def test_interrupted(self):
+        """Half a recording never takes the place of a whole one."""
+        with tempfile.TemporaryDirectory() as folder:
+            long, out = Path(folder) / "long.mkv", Path(folder) / "out.mkv"
+            made = run("ffmpeg", "-v", "error", "-stream_loop", 20, "-i", self.video,
+                       "-c", "copy", long)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            out.write_text("older")
+            script = subprocess.Popen(
+                [ROOT / "pipelines" / "caption-video", long, out, "tiny.en"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, start_new_session=True)
+            try:
+                deadline = time.monotonic() + 60
+                while not os.path.exists(f"{out}.part") and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                # earlier it dies of the signal; later it ends by itself with 0
+                time.sleep(1)
+                self.assertIsNone(script.poll())
+                os.killpg(script.pid, signal.SIGINT)
+                self.assertNotEqual(script.wait(60), 0)
+            finally:
+                script.kill()
+                script.wait()
+            self.assertEqual(out.read_text(), "older")
+            self.assertEqual(sorted(os.listdir(folder)), ["long.mkv", "out.mkv"])
 
     def test_nothing_is_blacklisted(self):
         out = run("gst-inspect-1.0", "-b", env=environment()).stdout
