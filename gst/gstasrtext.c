@@ -26,6 +26,7 @@ gst_asr_text_init (GstAsrText *text, GstAsrGranularity granularity)
 {
   text->granularity = granularity;
   text->moves_late = FALSE;
+  text->has_empty_buffers = FALSE;
   gst_asr_text_reset (text, GST_CLOCK_TIME_NONE);
 }
 

@@ -613,6 +613,7 @@ check_round_trips (void)
 
 /* What a handler of method-output saw. */
 typedef struct {
+  GMutex lock;
   GString *order; /* first letters of the methods */
   guint n_mels, d_model, n_vocab;
 } Taps;
@@ -647,6 +648,7 @@ take_output (GstElement *element, const char *method, GstSample *sample,
     most = MAX (most, value);
   }
   gst_buffer_unmap (buffer, &map);
+  g_mutex_lock (&taps->lock);
   g_string_append_c (taps->order, *method);
   if (*method == 'm') {
     /* log-mel is cut off 8 decades under its maximum, then (x + 4) / 4 */
@@ -662,6 +664,7 @@ take_output (GstElement *element, const char *method, GstSample *sample,
     g_assert_cmpuint (rows, >=, 1);
     taps->n_vocab = columns;
   }
+  g_mutex_unlock (&taps->lock);
 }
 
 /* Methods that are not skipped can be tapped, in order and with their time;
@@ -677,7 +680,7 @@ check_taps (void)
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     GstHarness *h = make_harness (CAPS_48K);
-    Taps taps = { g_string_new (NULL) };
+    Taps taps = { .order = g_string_new (NULL) };
     AsrModelInfo info;
     Output o;
 
@@ -690,6 +693,7 @@ check_taps (void)
     push_eos (h);
     o = collect (h);
     assert_script (&o, 1);
+    g_mutex_lock (&taps.lock);
     g_assert_true (g_str_has_prefix (taps.order->str, cases[i].starts_with));
     if (cases[i].has_decoder) {
       g_assert_cmpuint (taps.n_mels, ==, info.n_mels);
@@ -700,6 +704,7 @@ check_taps (void)
     }
     if (taps.d_model)
       g_assert_cmpuint (taps.d_model, ==, info.d_model);
+    g_mutex_unlock (&taps.lock);
     g_string_free (taps.order, TRUE);
     clear_output (&o);
     gst_harness_teardown (h);
