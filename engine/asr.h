@@ -344,7 +344,8 @@ void asr_stream_set_skip_copy (AsrStream *stream, guint mask);
  * Other outputs are told passages: when the speaker pauses, or has spoken for
  * long.
  * @latency_samples: with a live policy, a word is final this long after its
- *   start at the latest, as far as the machine can compute so fast
+ *   start at the latest, as far as the machine can compute so fast; this may
+ *   change at any time
  * @is_live: audio comes whether it is wanted or not: a live policy skips the
  *   oldest where the machine can't keep up
  */

@@ -138,7 +138,7 @@ start_anew (AsrSession *session)
   } else {
     if (session->live == NULL)
       session->live = asr_session_live_new ();
-    asr_session_live_reset (session->live, stream);
+    asr_session_live_reset (session);
   }
   asr_vad_reset (session->vad);
   asr_gate_reset (session->gate);
@@ -193,6 +193,8 @@ take_wishes (AsrSession *session, AsrSlots *audio_slots, AsrSlots *text_slots)
   }
   session->skip_copy = stream->skip_copy;
   session->tap = stream->tap;
+  if (session->live)
+    asr_session_live_set_latency (session->live, stream->latency_samples);
   if (stream->language != session->wished_language)
     session->language = session->wished_language = stream->language;
   g_mutex_unlock (&stream->lock);
@@ -312,8 +314,7 @@ asr_session_tell_silence (AsrSession *session, guint index, gint64 end)
     return;
   asr_stream_take_segment (session->stream,
       asr_segment_new (ASR_SEGMENT_TEXT, index, session->epoch, output->told,
-          end, NULL, 0,
-          asr_session_get_language (session, index)));
+          end, NULL, 0, asr_session_get_language (session, index)));
   output->told = end;
 }
 

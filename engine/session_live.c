@@ -79,16 +79,29 @@ forget_window (AsrSessionLive *live)
 }
 
 void
-asr_session_live_reset (AsrSessionLive *live, const AsrStream *stream)
+asr_session_live_reset (AsrSession *session)
 {
-  live->params = (AsrLiveParams){ 0, stream->latency_samples,
-    MIN_STEP_SAMPLES, 0, stream->policy == ASR_POLICY_LOCAL_AGREEMENT,
-    stream->is_live };
+  AsrSessionLive *live = session->live;
+  const AsrStream *stream = session->stream;
+
+  live->params = (AsrLiveParams){
+    .max_window_samples = session->params.max_window_samples,
+    .latency_samples = stream->latency_samples,
+    .step_samples = MIN_STEP_SAMPLES,
+    .needs_agreement = stream->policy == ASR_POLICY_LOCAL_AGREEMENT,
+    .may_skip = stream->is_live,
+  };
   live->state = (AsrLive){ 0 };
   live->decode_s = 0;
   live->left = (AsrSpan){ 0 };
   live->is_translating = FALSE;
   forget_window (live);
+}
+
+void
+asr_session_live_set_latency (AsrSessionLive *live, guint64 latency_samples)
+{
+  live->params.latency_samples = latency_samples;
 }
 
 gboolean
@@ -228,7 +241,6 @@ asr_session_live_update (AsrSession *session)
   AsrHeard heard = get_heard (session, &all);
   AsrLiveStep step;
 
-  live->params.max_window_samples = session->params.max_window_samples;
   step = asr_live_next (&live->state, &live->params, &heard);
   if (!has_left (live) && leaves_window (session, &step))
     live->left = (AsrSpan){ live->state.start, live->state.decoded };
@@ -332,8 +344,7 @@ get_new_words (AsrSession *session, const AsrHeard *heard,
   NewWords new = { asr_text_new_words (),
     g_array_new (FALSE, FALSE, sizeof (guint)) };
   AsrSessionOutput *output = &session->outputs[0];
-  const char *language
-      = asr_session_get_language (session, 0);
+  const char *language = asr_session_get_language (session, 0);
   double typical_s, offset_s = session->step.start / (double) ASR_SAMPLE_RATE;
   guint n_prefix = session->live->prefix->len;
   gint64 told = output->told;
@@ -366,8 +377,7 @@ get_new_words (AsrSession *session, const AsrHeard *heard,
   return new;
 }
 
-/* How many words from the first on the decode before gave as well; keeps the
- * letters of those from @first on for the next time. */
+/* How many words from the first on the decode before gave as well. */
 static guint
 count_agreed (AsrSessionLive *live, GArray *words)
 {
@@ -384,6 +394,7 @@ count_agreed (AsrSessionLive *live, GArray *words)
   return n;
 }
 
+/* Words from @first on are what the next decode is compared with. */
 static void
 keep_guess (AsrSessionLive *live, GArray *words, guint first)
 {
@@ -451,8 +462,7 @@ static void
 tell_words (AsrSession *session, GArray *words, guint n_final)
 {
   AsrSessionOutput *output = &session->outputs[0];
-  const char *language
-      = asr_session_get_language (session, 0);
+  const char *language = asr_session_get_language (session, 0);
   const AsrWord *all = (const AsrWord *) words->data;
 
   if (n_final > 0) {

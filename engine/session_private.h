@@ -83,7 +83,11 @@ void asr_session_add_stats (AsrSession *session);
 
 AsrSessionLive *asr_session_live_new (void);
 void asr_session_live_free (AsrSessionLive *live);
-void asr_session_live_reset (AsrSessionLive *live, const AsrStream *stream);
+void asr_session_live_reset (AsrSession *session);
+
+/* What is promised from the next decode on. */
+void asr_session_live_set_latency (AsrSessionLive *live,
+    guint64 latency_samples);
 
 /* Asks the policy. Returns: whether there was something to do */
 gboolean asr_session_live_update (AsrSession *session);

@@ -269,11 +269,10 @@ asr_stream_set_policy (AsrStream *stream, AsrPolicy policy,
     guint64 latency_samples, gboolean is_live)
 {
   g_mutex_lock (&stream->lock);
-  if (stream->policy != policy || stream->latency_samples != latency_samples
-      || stream->is_live != is_live) {
+  stream->latency_samples = latency_samples;
+  if (stream->policy != policy || stream->is_live != is_live) {
     stream->policy = policy;
     stream->is_live = is_live;
-    stream->latency_samples = latency_samples;
     /* where nothing was heard yet it holds at once */
     if (asr_fifo_get_end (stream->fifo) == 0)
       g_atomic_int_inc (&stream->generation);

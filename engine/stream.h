@@ -44,9 +44,9 @@ struct _AsrStream {
   gboolean wants_clear;
   gint64 commit_until;       /* sample before which all is to be made final */
   gint language;             /* index, -1: detect */
-  AsrPolicy policy;          /* from the next reset on */
-  guint64 latency_samples;
-  gboolean is_live;
+  AsrPolicy policy;          /* from the next reset on, as is_live */
+  gboolean is_live;          /* audio does not wait */
+  guint64 latency_samples;   /* what a live policy promises */
   guint skip_copy;
   guint tap;                 /* mask of methods whose output is pulled */
   AsrStats stats;

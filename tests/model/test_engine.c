@@ -275,6 +275,38 @@ check_two_outputs (void)
   g_assert_cmpstr (text, ==, SCRIPT);
 }
 
+/* What is promised to a live stream may change while it runs. */
+static void
+check_latency_change (void)
+{
+  g_autoptr (AsrEngine) engine = make_engine ();
+  g_autoptr (AsrStream) stream = make_stream (engine);
+  gint64 deadline = g_get_monotonic_time () + 30 * G_USEC_PER_SEC, told = 0;
+  AsrStats stats = { 0 };
+
+  /* the script has no words behind a start without time marks, so that the
+   * promise alone moves the position */
+  asr_stream_set_policy (stream, ASR_POLICY_LOCAL_AGREEMENT, S (30), TRUE);
+  push (stream, S (4));
+  while (stats.n_windows == 0 && g_get_monotonic_time () < deadline) {
+    asr_stream_get_stats (stream, &stats);
+    g_usleep (1000);
+  }
+  g_assert_cmpuint (stats.n_windows, >, 0);
+  g_assert_cmpuint (stats.decoded_samples, ==, 0);
+  asr_stream_set_policy (stream, ASR_POLICY_LOCAL_AGREEMENT, S (1), TRUE);
+  push (stream, S (4));
+  while (told < S (7) && g_get_monotonic_time () < deadline) {
+    g_autoptr (AsrSegment) segment = asr_stream_pull (stream, NULL);
+
+    if (segment)
+      told = MAX (told, segment->end);
+    else
+      g_usleep (1000);
+  }
+  g_assert_cmpint (told, >=, S (7));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -287,5 +319,6 @@ main (int argc, char **argv)
   g_test_add_func ("/engine/refusals", check_refusals);
   g_test_add_func ("/engine/cancelled-load", check_cancelled_load);
   g_test_add_func ("/engine/two-outputs", check_two_outputs);
+  g_test_add_func ("/engine/latency-change", check_latency_change);
   return g_test_run ();
 }
