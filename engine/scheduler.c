@@ -10,8 +10,6 @@
 
 #include "engine/text/vocab.h"
 
-#define MEL_FRAME_SAMPLES 160
-
 struct _AsrScheduler {
   AsrModel *model;
   AsrSlots *audio_slots;
@@ -65,20 +63,15 @@ static gboolean
 tell_outputs (AsrScheduler *self, AsrSession *session, guint slot,
     GError **error)
 {
-  const AsrModelInfo *info = asr_model_get_info (self->model);
-
   for (guint m = ASR_METHOD_MEL; m <= ASR_METHOD_ENCODER; m++) {
-    gboolean is_mel = m == ASR_METHOD_MEL;
-    guint hop = is_mel ? MEL_FRAME_SAMPLES : info->encoder_frame_samples;
-    guint n_frames = info->max_window_samples / hop;
     AsrSegment *segment;
+    guint shape[2];
     float *data;
 
     if (!asr_session_is_tapped (session, m))
       continue;
-    data = asr_session_make_output (session, m,
-        is_mel ? info->n_mels : n_frames, is_mel ? n_frames : info->d_model,
-        &segment);
+    asr_model_get_output_shape (self->model, m, shape);
+    data = asr_session_make_output (session, m, shape[0], shape[1], &segment);
     if (!asr_model_read_output (self->model, m, slot, data, error)) {
       asr_segment_free (segment);
       return FALSE;
@@ -296,9 +289,8 @@ align_output (AsrScheduler *self, AsrSession *session,
   g_array_set_size (self->choices, 0);
   asr_decoding_get_rows (decoding, self->rows, self->choices, &unused);
   if (!asr_model_align (self->model, (const AsrRow *) self->rows->data,
-          self->rows->len, (const AsrChoice *) self->choices->data,
-          self->choices->len, asr_decoding_get_first_row (decoding),
-          asr_decoding_get_n_frames (decoding), self->records, self->frames,
+          self->rows->len, asr_decoding_get_first_row (decoding),
+          asr_decoding_get_n_frames (decoding), self->frames,
           asr_session_get_costs (session) + ASR_METHOD_DECODER, &error)) {
     fail_all (self->turn, ASR_SESSION_DECODE, error);
     return FALSE;

@@ -83,8 +83,13 @@ typedef gboolean (*AsrCancelFunc) (gpointer user_data);
 gboolean asr_model_encode (AsrModel *model, const AsrEncodeRow *rows,
     guint n_rows, AsrCancelFunc cancel, gpointer user_data, GError **error);
 
+/* Shape of the output of mel, [n_mels, frames], or encoder, [frames, d_model],
+ * for one window. */
+void asr_model_get_output_shape (const AsrModel *model, AsrMethod method,
+    guint shape[2]);
+
 /* Host copies of what a slot holds, for taps and tests.
- * @out: mel [n_mels, 3000] or encoder output [1500, d_model], f32 */
+ * @out: f32 of that shape */
 gboolean asr_model_read_output (AsrModel *model, AsrMethod method,
     guint audio_slot, float *out, GError **error);
 
@@ -112,19 +117,17 @@ gboolean asr_model_decode (AsrModel *model, const AsrRow *rows, guint n_rows,
 const float *asr_model_get_host_logits (const AsrModel *model);
 
 /**
- * asr_model_align: a decoder pass over a whole text without sampling.
+ * asr_model_align: a decoder pass over a whole text in which nothing is
+ * chosen: what it attends to tells when each token is said.
  * @rows: [n_rows] of one text slot: start sequence, text, eot
- * @choices: [n_choices], all SCORE; there may be none
  * @first_row: the row that predicts the first text token
  * @n_frames: encoder frames that are real audio
- * @records: (out): [n_choices]
  * @frames: (out): [n_rows - 1 - first_row] first frame of each text token,
  *   then the end
  */
 gboolean asr_model_align (AsrModel *model, const AsrRow *rows, guint n_rows,
-    const AsrChoice *choices, guint n_choices, guint first_row,
-    guint n_frames, AsrTokenRecord *records, gint16 *frames,
-    AsrMethodCost *cost, GError **error);
+    guint first_row, guint n_frames, gint16 *frames, AsrMethodCost *cost,
+    GError **error);
 
 /* Bytes of device memory that one slot of a method takes. */
 gsize asr_model_get_slot_bytes (const AsrModel *model, AsrMethod method);

@@ -369,6 +369,17 @@ asr_model_encode (AsrModel *model, const AsrEncodeRow *rows, guint n_rows,
   return TRUE;
 }
 
+void
+asr_model_get_output_shape (const AsrModel *model, AsrMethod method,
+    guint shape[2])
+{
+  gboolean is_mel = method == ASR_METHOD_MEL;
+
+  g_return_if_fail (method != ASR_METHOD_DECODER);
+  shape[0] = is_mel ? model->info.n_mels : WHISPER_AUDIO_CTX;
+  shape[1] = is_mel ? WHISPER_MEL_FRAMES : model->info.d_model;
+}
+
 gboolean
 asr_model_read_output (AsrModel *model, AsrMethod method, guint audio_slot,
     float *out, GError **error)
@@ -467,13 +478,11 @@ asr_model_get_host_logits (const AsrModel *model)
 
 gboolean
 asr_model_align (AsrModel *model, const AsrRow *rows, guint n_rows,
-    const AsrChoice *choices, guint n_choices, guint first_row,
-    guint n_frames, AsrTokenRecord *records, gint16 *frames,
-    AsrMethodCost *cost, GError **error)
+    guint first_row, guint n_frames, gint16 *frames, AsrMethodCost *cost,
+    GError **error)
 {
   const AsrBackend *table = model->compute->table;
-  AsrDecoderStepParams step
-      = make_step (model, rows, n_rows, choices, n_choices);
+  AsrDecoderStepParams step = make_step (model, rows, n_rows, NULL, 0);
   AsrAlignHeads heads = { model->n_align, model->align_layers,
     model->align_heads, model->limits.max_rows, model->scores.data };
   AsrAlignParams align = { model->n_align, model->limits.max_rows, n_rows,
@@ -493,9 +502,7 @@ asr_model_align (AsrModel *model, const AsrRow *rows, guint n_rows,
   if (!table->queue_wait (model->queue, error))
     return FALSE;
   cost->time_ns += table->time_read_ns (model->queue, TIME_DECODER) - before;
-  cost->to_host_bytes
-      += n_choices * sizeof (AsrTokenRecord) + n_out * sizeof (gint16);
-  memcpy (records, model->records.data, n_choices * sizeof (AsrTokenRecord));
+  cost->to_host_bytes += n_out * sizeof (gint16);
   memcpy (frames, model->align_frames.data, n_out * sizeof (gint16));
   return TRUE;
 }
