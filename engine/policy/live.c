@@ -20,17 +20,6 @@
 /* Time from a word that is final to its buffer. */
 #define RESERVE_SAMPLES (3 * 16000 / 20)
 
-/* First span that reaches beyond @position; n_spans if none does. */
-static guint
-find_span (const AsrHeard *heard, gint64 position)
-{
-  guint i = 0;
-
-  while (i < heard->n_spans && heard->spans[i].end <= position)
-    i++;
-  return i;
-}
-
 static AsrLiveStep
 next_silence (const AsrLive *live, const AsrHeard *heard, gint64 until)
 {
@@ -46,7 +35,7 @@ AsrLiveStep
 asr_live_next (const AsrLive *live, const AsrLiveParams *params,
     const AsrHeard *heard)
 {
-  guint i = find_span (heard, live->position);
+  guint i = asr_heard_find_span (heard, live->position);
   gint64 known = heard->is_complete ? heard->end : heard->decided;
   AsrLiveStep step = { ASR_LIVE_WAIT, live->start, heard->end };
   const AsrSpan *span;
@@ -125,7 +114,7 @@ asr_live_take_text (AsrLive *live, const AsrLiveParams *params,
   live->position = MAX (live->position, MIN (promised, step->end));
   if (!step->is_last)
     return n_final;
-  i = find_span (heard, step->start);
+  i = asr_heard_find_span (heard, step->start);
   while (i < heard->n_spans && heard->spans[i].start < step->end) {
     live->position = MAX (live->position, MIN (heard->spans[i].end, step->end));
     i++;

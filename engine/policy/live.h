@@ -12,7 +12,7 @@
 #ifndef ASR_POLICY_LIVE_H
 #define ASR_POLICY_LIVE_H
 
-#include "engine/policy/offline.h"
+#include "engine/policy/heard.h"
 
 G_BEGIN_DECLS
 

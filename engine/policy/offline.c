@@ -6,8 +6,8 @@
  * Shorter windows cost whole encodes, so it is not less. */
 #define MAX_PAUSE_SAMPLES (5 * 16000 / 2)
 /* Any pause ends a window that is this part of the longest: words at a cut
- * are heard wrong, and so are their times. Measured on both languages of the
- * corpus: 0.5 costs a fifth more encodes than 1.0. */
+ * are heard wrong, and so are their times. On ten minutes of English and of
+ * Spanish this takes 33 encodes each, where full windows took 25 and 26. */
 #define CUT_PART 0.5
 /* Silence that a window has at either end, where there is so much: Whisper
  * hears the first and the last word better for it. */
@@ -27,17 +27,6 @@
 #define MIN_TOUCH_SAMPLES (16000 / 20)
 /* A word that was in no span keeps at most this much. */
 #define STRAY_WORD_SAMPLES (16000 / 10)
-
-/* First span that reaches beyond @position; n_spans if none does. */
-static guint
-find_span (const AsrHeard *heard, gint64 position)
-{
-  guint i = 0;
-
-  while (i < heard->n_spans && heard->spans[i].end <= position)
-    i++;
-  return i;
-}
 
 /* End of the window that begins in span @i: in the first pause that is long
  * enough, in the first after @soft_limit, or @limit. */
@@ -119,7 +108,7 @@ asr_offline_next (const AsrOffline *offline, const AsrOfflineParams *params,
     return step;
   if (!params->use_gate)
     return next_window (start, limit, heard->end, heard->is_complete);
-  i = find_span (heard, start);
+  i = asr_heard_find_span (heard, start);
   if (i == heard->n_spans)
     return next_quiet (offline, params, heard, known, G_MAXINT64);
   if (heard->spans[i].start > start)
@@ -161,7 +150,7 @@ asr_offline_take_text (AsrOffline *offline, const AsrOfflineParams *params,
   if (step->is_cut && step->end - reached < MIN_REST_SAMPLES)
     reached = step->end;
   if (params->use_gate && reached < step->end) {
-    guint i = find_span (heard, reached);
+    guint i = asr_heard_find_span (heard, reached);
 
     if (i < heard->n_spans && heard->spans[i].start <= reached
         && heard->spans[i].end - reached < MIN_SPAN_REST_SAMPLES)

@@ -8,7 +8,7 @@
 #ifndef ASR_POLICY_OFFLINE_H
 #define ASR_POLICY_OFFLINE_H
 
-#include "engine/audio/gate.h"
+#include "engine/policy/heard.h"
 
 G_BEGIN_DECLS
 
@@ -21,21 +21,6 @@ typedef struct {
   gint64 max_window_samples;
   gboolean use_gate;
 } AsrOfflineParams;
-
-/**
- * AsrHeard: what is known of the audio.
- * @end: samples there are
- * @decided: before this the spans will not change
- * @spans: [n_spans] of speech, oldest first; the last may be open
- * @is_complete: nothing follows after @end
- */
-typedef struct {
-  gint64 end;
-  gint64 decided;
-  const AsrSpan *spans;
-  guint n_spans;
-  gboolean is_complete;
-} AsrHeard;
 
 typedef enum {
   ASR_OFFLINE_WAIT,    /* for more audio */
