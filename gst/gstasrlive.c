@@ -251,7 +251,6 @@ gst_asr_live_make_json (GstAsr *self, const AsrSegment *segment)
 GstMessage *
 gst_asr_live_make_message (GstAsr *self, const AsrSegment *segment)
 {
-  const AsrWord *last = &segment->words[segment->n_words - 1];
   GstClockTime start, end;
   GValue words = G_VALUE_INIT;
   GstStructure *structure;
@@ -264,7 +263,8 @@ gst_asr_live_make_message (GstAsr *self, const AsrSegment *segment)
       || self->out_segment.format != GST_FORMAT_TIME)
     return NULL;
   start = gst_asr_clock_to_pts (self->clock, segment->words[0].start);
-  end = gst_asr_clock_to_pts (self->clock, last->end);
+  end = gst_asr_clock_to_pts (self->clock,
+      segment->words[segment->n_words - 1].end);
   g_value_init (&words, GST_TYPE_ARRAY);
   for (guint i = 0; i < segment->n_words; i++)
     append_word (self, &words, &segment->words[i]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the element share: its struct, and which thread owns what.
- * gstasr.c: properties, states, loading. gstasrsink.c: the sink pad, which
- * converts and pushes and never computes. gstasrsrc.c: the source pad's task,
- * which pulls and pushes downstream. gstasrpad.c: pads on request, each with a
- * task that pushes what the source pad's task hands it.
+ * gstasr.c: properties and states. gstasrload.c: the model, from READY to
+ * PAUSED. gstasrsink.c: the sink pad, which converts and pushes and never
+ * computes. gstasrsrc.c: the source pad's task, which pulls and pushes
+ * downstream. gstasrlive.c: what live input adds to it. gstasrpad.c: pads on
+ * request, each with a task that pushes what the source pad's task hands it.
  */
 #ifndef GST_ASR_PRIVATE_H
 #define GST_ASR_PRIVATE_H
@@ -112,6 +113,17 @@ void gst_asr_emit_output (GstAsr *self, const char *method,
 /* Returns: mask of methods whose output somebody waits for */
 guint gst_asr_get_tap (GstAsr *self);
 
+/* Tells that "skip-copy-output-to-cpu-for-method" was refused. */
+void gst_asr_warn_of_methods (GstAsr *self, const char *names);
+
+/* ---- gstasrload.c ---- */
+
+/* The header of the model at once, the weights in a thread. Returns: FALSE
+ * with an error posted */
+gboolean gst_asr_load (GstAsr *self);
+
+void gst_asr_post_error (GstAsr *self, const GError *error);
+
 /* Wakes everyone; what follows returns ERROR until READY. */
 void gst_asr_set_failed (GstAsr *self);
 
@@ -122,7 +134,6 @@ void gst_asr_init_sink (GstAsr *self, GstPad *pad);
 /* ---- gstasrsrc.c ---- */
 
 void gst_asr_init_src (GstAsr *self, GstPad *pad);
-void gst_asr_post_error (GstAsr *self, const GError *error);
 gboolean gst_asr_start_src_task (GstAsr *self);
 
 /* To the source pad and those on request. @event: (transfer full) */

@@ -206,33 +206,6 @@ pause_task (GstAsr *self, GstFlowReturn ret)
   }
 }
 
-void
-gst_asr_post_error (GstAsr *self, const GError *error)
-{
-  switch (error->domain == ASR_ERROR ? error->code : -1) {
-    case ASR_ERROR_NOT_FOUND:
-      GST_ELEMENT_ERROR (self, RESOURCE, NOT_FOUND, ("%s", error->message),
-          (NULL));
-      break;
-    case ASR_ERROR_CORRUPT:
-      GST_ELEMENT_ERROR (self, RESOURCE, READ, ("%s", error->message), (NULL));
-      break;
-    case ASR_ERROR_UNSUPPORTED:
-    case ASR_ERROR_ARGUMENT:
-      GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("%s", error->message),
-          (NULL));
-      break;
-    case ASR_ERROR_MEMORY:
-      GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("%s", error->message),
-          (NULL));
-      break;
-    default:
-      GST_ELEMENT_ERROR (self, LIBRARY, FAILED, ("%s", error->message),
-          (NULL));
-      break;
-  }
-}
-
 /* Pulls until nothing waits. Returns: FALSE when the task has paused */
 static gboolean
 pull_all (GstAsr *self, AsrStream *stream)
