@@ -52,8 +52,7 @@ class Promise(unittest.TestCase):
     def check(self, found, latency_s):
         self.assertEqual((found["late"], found["revised"], found["same"], found["repeated"]), (0, 0, 1, 0))
         self.assertEqual(found["backwards"], 0)
-        # one gap more: the clock goes on while the position is told
-        self.assertLess(found["lag_max"], latency_s + 0.25)
+        self.assertLess(found["lag_max"], latency_s + 0.1)
         self.assertLessEqual(found["end_p50"], 1.5)
         self.assertLessEqual(found["end_p95"], 2.5)
         self.assertGreaterEqual(found["in_clip"], 0.98)
