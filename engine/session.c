@@ -6,30 +6,15 @@
  */
 #include "engine/session_private.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "engine/decode/phrases.h"
 #include "engine/segment.h"
-#include "engine/session_text.h"
 #include "engine/text/language.h"
 
 /* Voice detector frames in one update: the worker also has other streams. */
 #define MAX_LISTEN_FRAMES 128
-/* Samples of a Whisper mel frame. */
-#define MEL_FRAME_SAMPLES 160
-/* A window that never gets louder holds no speech (-80 dB); where the detector
- * heard none either, it must be a little louder (-60 dB). */
-#define SILENCE_PEAK 1e-4f
-#define DOUBTFUL_SILENCE_PEAK 1e-3f
-/* A text where the detector heard nothing must be this likely. */
-#define MIN_DOUBTFUL_LOG_PROB (-0.7)
-#define MAX_DOUBTFUL_NO_SPEECH 0.6
 /* Speech ends at a lower probability than it begins; Silero's own. */
 #define VAD_HYSTERESIS 0.15f
-/* Text of earlier windows is no context any more above this temperature. */
-#define MAX_CONTEXT_TEMPERATURE 0.5f
-
 AsrSession *
 asr_session_new (AsrStream *stream, const AsrModel *model,
     const AsrVadModel *vad_model)
@@ -357,45 +342,6 @@ asr_session_move_on (AsrSession *session, gint64 position, gint64 needed)
   asr_stream_notify (stream);
 }
 
-static void
-move_on (AsrSession *session)
-{
-  asr_session_move_on (session, session->offline.position,
-      asr_offline_get_needed (&session->offline));
-}
-
-/* Returns: whether there was something to do */
-static gboolean
-take_step (AsrSession *session)
-{
-  AsrHeard heard = asr_session_get_heard (session);
-  AsrOfflineStep step
-      = asr_offline_next (&session->offline, &session->params, &heard);
-
-  switch (step.action) {
-    case ASR_OFFLINE_WAIT:
-      return FALSE;
-    case ASR_OFFLINE_SILENCE:
-      asr_offline_take_silence (&session->offline, step.end);
-      for (guint i = session->n_outputs; i-- > 0;)
-        asr_session_tell_silence (session, i, step.end);
-      move_on (session);
-      return TRUE;
-    case ASR_OFFLINE_DECODE:
-      session->step = step;
-      session->state = ASR_SESSION_ENCODE;
-      return TRUE;
-    case ASR_OFFLINE_END:
-      break;
-  }
-  /* a commit ends nothing: more audio may follow it */
-  if (session->is_ended || !session->is_draining)
-    return FALSE;
-  asr_session_tell_end (session);
-  asr_stream_notify (session->stream);
-  return FALSE;
-}
-
 gboolean
 asr_session_update (AsrSession *session, AsrSlots *audio_slots,
     AsrSlots *text_slots)
@@ -411,7 +357,7 @@ asr_session_update (AsrSession *session, AsrSlots *audio_slots,
       && session->is_draining)
     asr_gate_finish (session->gate);
   return (session->live ? asr_session_live_update (session)
-                        : take_step (session))
+                        : asr_session_offline_update (session))
       || changed;
 }
 
@@ -480,18 +426,17 @@ asr_session_get_outputs (AsrSession *session, guint *n)
   return session->outputs;
 }
 
-static guint
-get_n_mel_frames (const AsrSession *session)
+guint
+asr_session_get_n_mel_frames (const AsrSession *session)
 {
   return MAX (1,
-      (session->step.end - session->step.start) / MEL_FRAME_SAMPLES);
+      (session->step.end - session->step.start) / ASR_MEL_FRAME_SAMPLES);
 }
 
 gboolean
 asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
 {
   guint n = session->step.end - session->step.start;
-  float peak = 0;
 
   g_mutex_lock (&session->stream->lock);
   if (asr_session_is_stale (session)) {
@@ -501,16 +446,8 @@ asr_session_get_window (AsrSession *session, AsrEncodeRow *row)
   asr_fifo_read (session->stream->fifo, session->step.start, n,
       session->window);
   g_mutex_unlock (&session->stream->lock);
-  for (guint i = 0; i < n; i++)
-    peak = MAX (peak, fabsf (session->window[i]));
-  if (session->live == NULL
-      && peak < (session->step.is_doubtful ? DOUBTFUL_SILENCE_PEAK
-                                           : SILENCE_PEAK)) {
-    asr_offline_take_silence (&session->offline, session->step.end);
-    for (guint i = session->n_outputs; i-- > 0;)
-      asr_session_tell_silence (session, i, session->step.end);
+  if (session->live == NULL && asr_session_offline_take_silence (session)) {
     session->state = ASR_SESSION_IDLE;
-    move_on (session);
     return FALSE;
   }
   *row = (AsrEncodeRow){ session->window, n, session->audio.slot,
@@ -551,128 +488,13 @@ asr_session_start_output (AsrSession *session, AsrSessionOutput *output)
   params.task = session->stream->tasks[output - session->outputs];
   params.prompt = (const gint32 *) prompt->data;
   params.n_prompt = prompt->len;
-  params.n_mel_frames = get_n_mel_frames (session);
+  params.n_mel_frames = asr_session_get_n_mel_frames (session);
   params.audio_slot = session->audio.slot;
   params.text_slot = output->text.slot;
   params.seed = session->step.start;
   if (session->live && output == session->outputs)
     asr_session_live_get_params (session, &params, prompt);
   asr_decoding_start (output->decoding, &params);
-}
-
-/* ---- the end of a window ---- */
-
-static gboolean
-is_silence (const AsrSession *session, const AsrDecodingResult *result)
-{
-  return result->is_silence || result->n_text == 0
-      || (session->step.is_doubtful
-          && (result->score.avg_log_prob < MIN_DOUBTFUL_LOG_PROB
-              || result->score.no_speech_prob > MAX_DOUBTFUL_NO_SPEECH));
-}
-
-/* @phrases: (nullable) */
-static void
-tell_phrases (AsrSession *session, guint index, GArray *phrases)
-{
-  AsrSessionOutput *output = &session->outputs[index];
-  const char *language
-      = asr_session_get_language (session, index);
-
-  for (guint i = 0; phrases != NULL && i < phrases->len; i++) {
-    GArray *words = g_array_index (phrases, AsrPhraseText, i).words;
-    const AsrWord *last = &g_array_index (words, AsrWord, words->len - 1);
-
-    asr_stream_take_segment (session->stream,
-        asr_segment_new (ASR_SEGMENT_TEXT, index, session->epoch,
-            output->told, last->end, (const AsrWord *) words->data,
-            words->len, language));
-    output->told = last->end;
-  }
-}
-
-/* Text as context for the windows to come, where that is wanted. */
-static void
-keep_context (AsrSession *session, AsrSessionOutput *output,
-    const AsrDecodingResult *result)
-{
-  if (!session->stream->condition_on_previous)
-    return;
-  for (guint i = 0; i < result->phrases->len; i++) {
-    const AsrPhrase *phrase = &g_array_index (result->phrases, AsrPhrase, i);
-
-    g_array_append_vals (output->previous, result->tokens + phrase->first,
-        phrase->n_tokens);
-  }
-  if (result->temperature > MAX_CONTEXT_TEMPERATURE)
-    g_array_set_size (output->previous, 0);
-}
-
-/* Returns: where speech begins that the model skipped, or G_MAXINT64 */
-static gint64
-find_hole (AsrSession *session, const AsrHeard *heard, GArray *phrases,
-    gint64 reached)
-{
-  gint64 at = session->step.start, hole = -1;
-
-  for (guint i = 0; i < phrases->len; i++) {
-    GArray *words = g_array_index (phrases, AsrPhraseText, i).words;
-
-    for (guint k = 0; k < words->len; k++) {
-      const AsrWord *word = &g_array_index (words, AsrWord, k);
-
-      hole = asr_offline_find_hole (&session->offline, heard, at,
-          word->start);
-      if (hole >= 0)
-        return hole;
-      at = MAX (at, word->end);
-    }
-  }
-  hole = asr_offline_find_hole (&session->offline, heard, at, reached);
-  return hole >= 0 ? hole : G_MAXINT64;
-}
-
-/* Text of one output. The first decides for all:
- * @reached: (inout): sample that the text of the window reaches
- * @hole: (inout): where text ends early, since speech was skipped there
- *
- * Returns: (transfer full) (nullable) (element-type AsrPhraseText) */
-static GArray *
-finish_output (AsrSession *session, guint index,
-    const AsrDecodingResult *result, gint64 *reached, gint64 *hole)
-{
-  AsrSessionOutput *output = &session->outputs[index];
-  /* spans of what is told may be forgotten already */
-  gboolean is_heard = session->params.use_gate && !session->step.is_doubtful
-      && session->live == NULL;
-  AsrHeard heard = asr_session_get_heard (session);
-  GArray *phrases = NULL;
-  gint64 end = session->step.end, frames = result->advance_frames;
-  double reached_s;
-
-  if (result->language >= 0)
-    session->language = result->language;
-  if (!is_silence (session, result)) {
-    phrases = asr_text_from_result (session->vocab, result,
-        asr_session_get_language (session, index),
-        session->step.start, heard.spans, is_heard ? heard.n_spans : 0,
-        output->told, &output->last_speech_s, &reached_s);
-    if (!result->is_whole && reached_s > 0)
-      frames = llrint (100 * reached_s);
-    if (frames < get_n_mel_frames (session))
-      end = session->step.start + frames * MEL_FRAME_SAMPLES;
-    /* the times of a translation's words say nothing of holes */
-    if (index == 0 && is_heard
-        && session->stream->tasks[0] == ASR_TASK_TRANSCRIBE)
-      *hole = find_hole (session, &heard, phrases, end);
-  }
-  if (index == 0)
-    *reached = MIN (end, *hole);
-  if (phrases == NULL)
-    return NULL;
-  asr_text_cut (phrases, *hole);
-  keep_context (session, output, result);
-  return phrases;
 }
 
 void
@@ -692,7 +514,7 @@ asr_session_add_stats (AsrSession *session)
     asr_decoding_get_result (outputs[i].decoding, &result);
     stats->n_tokens += result.n_sampled;
     stats->n_fallbacks += result.n_attempts - 1;
-    stats->n_skipped_windows += is_silence (session, &result);
+    stats->n_skipped_windows += asr_session_is_silence (session, &result);
     runs[ASR_METHOD_DECODER] += result.n_sampled;
   }
   stats->n_windows++;
@@ -706,85 +528,18 @@ asr_session_add_stats (AsrSession *session)
   memset (session->costs, 0, sizeof session->costs);
 }
 
-/* An output whose text is its prompt is decoded once more without it. */
-static gboolean
-retry_without_prompt (AsrSession *session, AsrSessionOutput *output)
-{
-  AsrDecodingResult result;
-
-  if (session->stream->prompt == NULL || output->is_unprompted)
-    return FALSE;
-  asr_decoding_get_result (output->decoding, &result);
-  if (result.is_silence
-      || !asr_text_is_prompt (session->vocab, &result,
-          session->stream->prompt))
-    return FALSE;
-  output->is_unprompted = TRUE;
-  asr_session_start_output (session, output);
-  return TRUE;
-}
-
-/* A window that live speech has left, for all outputs but the first. */
-static void
-finish_translation (AsrSession *session)
-{
-  gint64 reached = 0, hole = G_MAXINT64;
-
-  for (guint i = 1; i < session->n_outputs; i++) {
-    g_autoptr (GArray) phrases = NULL;
-    AsrDecodingResult result;
-
-    asr_decoding_get_result (session->outputs[i].decoding, &result);
-    phrases = finish_output (session, i, &result, &reached, &hole);
-    tell_phrases (session, i, phrases);
-  }
-  asr_session_add_stats (session);
-  asr_session_live_take_translation (session);
-}
-
 void
 asr_session_finish_window (AsrSession *session, AsrSlots *audio_slots,
     AsrSlots *text_slots)
 {
-  AsrHeard heard;
-  GArray *phrases[ASR_MAX_OUTPUTS] = { NULL };
-  gint64 reached = 0, hole = G_MAXINT64;
-  gboolean is_again = FALSE;
-
-  if (session->live) {
-    if (asr_session_live_is_translating (session->live))
-      finish_translation (session);
-    else
-      asr_session_live_finish (session);
-    for (guint i = 0; i < session->n_outputs; i++)
-      asr_slots_release (text_slots, &session->outputs[i].text);
-    asr_slots_rest (audio_slots, &session->audio);
-    session->state = ASR_SESSION_IDLE;
-    return;
-  }
+  if (session->live)
+    asr_session_live_finish (session);
+  else if (!asr_session_offline_finish (session))
+    return; /* some output is decoded again */
   for (guint i = 0; i < session->n_outputs; i++)
-    is_again |= retry_without_prompt (session, &session->outputs[i]);
-  if (is_again)
-    return;
-  for (guint i = 0; i < session->n_outputs; i++) {
-    AsrDecodingResult result;
-
-    asr_decoding_get_result (session->outputs[i].decoding, &result);
-    phrases[i] = finish_output (session, i, &result, &reached, &hole);
     asr_slots_release (text_slots, &session->outputs[i].text);
-  }
   asr_slots_rest (audio_slots, &session->audio);
-  asr_session_add_stats (session);
-  heard = asr_session_get_heard (session);
-  reached = asr_offline_take_text (&session->offline, &session->params,
-      &heard, &session->step, reached);
-  for (guint i = session->n_outputs; i-- > 0;) {
-    tell_phrases (session, i, phrases[i]);
-    asr_session_tell_silence (session, i, reached);
-    g_clear_pointer (&phrases[i], g_array_unref);
-  }
   session->state = ASR_SESSION_IDLE;
-  move_on (session);
 }
 
 void

@@ -217,22 +217,6 @@ start_translation (AsrSession *session)
   session->state = ASR_SESSION_ENCODE;
 }
 
-void
-asr_session_live_take_translation (AsrSession *session)
-{
-  AsrSessionLive *live = session->live;
-
-  /* else the window has moved on already */
-  if (live->left.start == live->state.start) {
-    forget_window (live);
-    asr_live_shorten (&live->state, live->left.end);
-  }
-  live->left = (AsrSpan){ 0 };
-  live->is_translating = FALSE;
-  tell_silence (session);
-  move_on (session);
-}
-
 gboolean
 asr_session_live_update (AsrSession *session)
 {
@@ -501,8 +485,43 @@ adapt_step (AsrSessionLive *live)
           live->params.max_window_samples / 4));
 }
 
-void
-asr_session_live_finish (AsrSession *session)
+/* A window that was left has been told to all outputs but the first. */
+static void
+take_translation (AsrSession *session)
+{
+  AsrSessionLive *live = session->live;
+
+  /* else the window has moved on already */
+  if (live->left.start == live->state.start) {
+    forget_window (live);
+    asr_live_shorten (&live->state, live->left.end);
+  }
+  live->left = (AsrSpan){ 0 };
+  live->is_translating = FALSE;
+  tell_silence (session);
+  move_on (session);
+}
+
+/* A window that live speech has left, for all outputs but the first. */
+static void
+finish_translation (AsrSession *session)
+{
+  gint64 reached = 0, hole = G_MAXINT64;
+
+  for (guint i = 1; i < session->n_outputs; i++) {
+    g_autoptr (GArray) phrases = NULL;
+    AsrDecodingResult result;
+
+    asr_decoding_get_result (session->outputs[i].decoding, &result);
+    phrases = asr_session_take_output (session, i, &result, &reached, &hole);
+    asr_session_tell_phrases (session, i, phrases);
+  }
+  asr_session_add_stats (session);
+  take_translation (session);
+}
+
+static void
+finish_growing (AsrSession *session)
 {
   AsrSessionLive *live = session->live;
   AsrSpan all;
@@ -534,4 +553,13 @@ asr_session_live_finish (AsrSession *session)
   move_on (session);
   g_array_unref (new.words);
   g_array_unref (new.token_ends);
+}
+
+void
+asr_session_live_finish (AsrSession *session)
+{
+  if (session->live->is_translating)
+    finish_translation (session);
+  else
+    finish_growing (session);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the worker's side share: session.c ties the offline way
- * together, session_live.c the live one.
+ * What the files of the worker's side share: session.c is what every stream
+ * does, session_offline.c the way of a recording, session_live.c that of speech
+ * that goes on.
  */
 #ifndef ASR_ENGINE_SESSION_PRIVATE_H
 #define ASR_ENGINE_SESSION_PRIVATE_H
@@ -79,6 +80,40 @@ void asr_session_move_on (AsrSession *session, gint64 position,
 /* Counts the window that was decoded. */
 void asr_session_add_stats (AsrSession *session);
 
+/* Mel frames of the window. */
+#define ASR_MEL_FRAME_SAMPLES 160
+guint asr_session_get_n_mel_frames (const AsrSession *session);
+
+/* ---- session_offline.c ---- */
+
+/* Asks the policy. Returns: whether there was something to do */
+gboolean asr_session_offline_update (AsrSession *session);
+
+/* Whether the window that was read is too quiet to be decoded; then it was
+ * told as silence. */
+gboolean asr_session_offline_take_silence (AsrSession *session);
+
+/* The window is decoded. Returns: FALSE where some output is once more */
+gboolean asr_session_offline_finish (AsrSession *session);
+
+/* Whether a window had no words that are to be believed. */
+gboolean asr_session_is_silence (const AsrSession *session,
+    const AsrDecodingResult *result);
+
+/**
+ * asr_session_take_output: text of one output of a window that is complete.
+ * @reached, @hole: (inout): output 0 decides for all: sample that the text of
+ *   the window reaches, and where it ends early since speech was skipped there
+ *
+ * Returns: (transfer full) (nullable) (element-type AsrPhraseText)
+ */
+GArray *asr_session_take_output (AsrSession *session, guint index,
+    const AsrDecodingResult *result, gint64 *reached, gint64 *hole);
+
+/* @phrases: (nullable) (element-type AsrPhraseText) */
+void asr_session_tell_phrases (AsrSession *session, guint index,
+    GArray *phrases);
+
 /* ---- session_live.c ---- */
 
 AsrSessionLive *asr_session_live_new (void);
@@ -97,14 +132,11 @@ void asr_session_live_get_params (const AsrSession *session,
     AsrDecodingParams *params, GArray *prompt);
 
 /* The window's text is there: words that are final go to the user, and the
- * others as a guess. */
+ * others as a guess; or the translation of a window that was left. */
 void asr_session_live_finish (AsrSession *session);
 
 /* Whether the window that runs is for the outputs behind the first. */
 gboolean asr_session_live_is_translating (const AsrSessionLive *live);
-
-/* It was told to them. */
-void asr_session_live_take_translation (AsrSession *session);
 
 /* Everything before this sample is told. */
 gint64 asr_session_live_get_position (const AsrSessionLive *live);
