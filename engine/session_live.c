@@ -38,6 +38,7 @@ struct _AsrSessionLive {
   GArray *final;      /* FinalWord */
   GArray *context;    /* gint32: text of the utterance before the window */
   GPtrArray *guess;   /* char: letters of the words that are not final */
+  GArray *draft;      /* gint32: their tokens */
   AsrSpan left;       /* a window or its start, which other outputs have yet
                        * to be told of; empty: none */
   gboolean is_translating;
@@ -54,6 +55,7 @@ asr_session_live_new (void)
   live->final = g_array_new (FALSE, FALSE, sizeof (FinalWord));
   live->context = g_array_new (FALSE, FALSE, sizeof (gint32));
   live->guess = g_ptr_array_new_with_free_func (g_free);
+  live->draft = g_array_new (FALSE, FALSE, sizeof (gint32));
   return live;
 }
 
@@ -66,6 +68,7 @@ asr_session_live_free (AsrSessionLive *live)
   g_array_unref (live->final);
   g_array_unref (live->context);
   g_ptr_array_unref (live->guess);
+  g_array_unref (live->draft);
   g_free (live);
 }
 
@@ -76,6 +79,7 @@ forget_window (AsrSessionLive *live)
   g_array_set_size (live->final, 0);
   g_array_set_size (live->context, 0);
   g_ptr_array_set_size (live->guess, 0);
+  g_array_set_size (live->draft, 0);
 }
 
 void
@@ -272,6 +276,11 @@ asr_session_live_get_params (const AsrSession *session,
   params->is_growing = TRUE;
   params->prefix = (const gint32 *) live->prefix->data;
   params->n_prefix = live->prefix->len;
+  /* who wants to see logits wants them of every token */
+  if (!asr_session_is_tapped (session, ASR_METHOD_DECODER)) {
+    params->draft = (const gint32 *) live->draft->data;
+    params->n_draft = live->draft->len;
+  }
 }
 
 /* ---- what came of it ---- */
@@ -378,10 +387,18 @@ count_agreed (AsrSessionLive *live, GArray *words)
   return n;
 }
 
-/* Words from @first on are what the next decode is compared with. */
+/* Words from @first on, whose tokens follow the prefix, are what the next
+ * decode starts from and is compared with. */
 static void
-keep_guess (AsrSessionLive *live, GArray *words, guint first)
+keep_guess (AsrSessionLive *live, const AsrDecodingResult *result,
+    GArray *words, guint first)
 {
+  guint n_prefix = live->prefix->len;
+
+  g_array_set_size (live->draft, 0);
+  if (result->n_text > n_prefix)
+    g_array_append_vals (live->draft, result->text + n_prefix,
+        result->n_text - n_prefix);
   g_ptr_array_set_size (live->guess, 0);
   for (guint i = first; i < words->len; i++)
     g_ptr_array_add (live->guess,
@@ -545,7 +562,7 @@ finish_growing (AsrSession *session)
       &live->step, (const AsrSpan *) places->data, new.words->len,
       count_agreed (live, new.words));
   keep_final (live, &result, &new, n_final);
-  keep_guess (live, new.words, n_final);
+  keep_guess (live, &result, new.words, n_final);
   asr_session_add_stats (session);
   tell_words (session, new.words, n_final);
   shorten_window (session);

@@ -185,13 +185,17 @@ typedef enum {
   ASR_CHOICE_SAMPLE, /* by the rules and the temperature of its text slot;
                       * advances the slot's state */
   ASR_CHOICE_SCORE,  /* log-probability of target among ids below limit */
+  ASR_CHOICE_VERIFY, /* what SAMPLE would choose at temperature 0 in a text
+                      * without time marks that has target tokens; a slot's
+                      * state is neither read nor changed */
 } AsrChoiceKind;
 
 typedef struct {
   AsrChoiceKind kind;
   guint row;                    /* row of the decoder batch to take logits of */
   guint16 text_slot;            /* SAMPLE */
-  gint32 target, limit;         /* SCORE */
+  gint32 target;                /* SCORE, VERIFY */
+  gint32 limit;                 /* SCORE */
 } AsrChoice;
 
 typedef struct {

@@ -164,11 +164,10 @@ typedef enum {
   ASR_TOKEN_SKIPPED = 1 << 1, /* the slot was finished before this step */
 } AsrTokenFlags;
 
-/* All that comes back to the host for a token: 16 bytes. */
+/* All that comes back to the host for a token, but for its place. */
 typedef struct {
   int32_t id;
   float log_prob;       /* in the masked, untempered distribution */
-  int16_t frames[2];    /* encoder frames of its place, -1 unknown */
   uint32_t flags;       /* AsrTokenFlags */
 } AsrTokenRecord;
 

@@ -31,12 +31,15 @@ typedef struct {
 struct _AsrDecoding {
   const AsrVocab *vocab;
   const AsrSpecialTokens *special;
-  AsrDecodingParams params; /* prompt, prefix unused: see below */
+  AsrDecodingParams params; /* without its arrays: see below */
   AsrDecodingPhase phase;
   gint language;
   GArray *prompt;           /* gint32: start_of_prev, earlier text, start,
                              * prefix */
   GArray *prefix;           /* gint32 */
+  GArray *draft;            /* gint32 */
+  gboolean is_behind_draft; /* the text slot has not heard of the tokens that
+                             * were verified */
   guint sot_row;            /* of the start token in prompt */
   guint max_sampled;
   double no_speech_prob;
@@ -64,6 +67,7 @@ asr_decoding_new (const AsrVocab *vocab)
   decoding->special = asr_vocab_get_special (vocab);
   decoding->prompt = g_array_new (FALSE, FALSE, sizeof (gint32));
   decoding->prefix = g_array_new (FALSE, FALSE, sizeof (gint32));
+  decoding->draft = g_array_new (FALSE, FALSE, sizeof (gint32));
   decoding->text = g_array_new (FALSE, FALSE, sizeof (gint32));
   decoding->frames = g_array_new (FALSE, FALSE, sizeof (gint16));
   decoding->probabilities = g_array_new (FALSE, FALSE, sizeof (float));
@@ -84,6 +88,7 @@ asr_decoding_free (AsrDecoding *decoding)
     return;
   g_array_unref (decoding->prompt);
   g_array_unref (decoding->prefix);
+  g_array_unref (decoding->draft);
   g_array_unref (decoding->text);
   g_array_unref (decoding->frames);
   g_array_unref (decoding->probabilities);
@@ -134,6 +139,8 @@ finish_prompt (AsrDecoding *decoding)
   }
   decoding->max_sampled
       = MIN (MAX_SAMPLED, TEXT_CTX + 1 - decoding->prompt->len);
+  g_array_set_size (decoding->draft,
+      MIN (decoding->draft->len, decoding->max_sampled - 1));
   start_pass (decoding);
 }
 
@@ -142,6 +149,8 @@ asr_decoding_start (AsrDecoding *decoding, const AsrDecodingParams *params)
 {
   decoding->params = *params;
   decoding->params.prompt = decoding->params.prefix = NULL;
+  decoding->params.draft = NULL;
+  decoding->is_behind_draft = FALSE;
   decoding->attempt = 0;
   decoding->n_sampled = 0;
   decoding->is_silence = FALSE;
@@ -152,9 +161,12 @@ asr_decoding_start (AsrDecoding *decoding, const AsrDecodingParams *params)
   g_array_set_size (decoding->probabilities, 0);
   g_array_set_size (decoding->prompt, 0);
   g_array_set_size (decoding->prefix, 0);
-  if (params->is_growing)
+  g_array_set_size (decoding->draft, 0);
+  if (params->is_growing) {
     g_array_append_vals (decoding->prefix, params->prefix,
         MIN (params->n_prefix, ASR_DECODING_MAX_PREFIX));
+    g_array_append_vals (decoding->draft, params->draft, params->n_draft);
+  }
   if (params->n_prompt > 0) {
     guint n = MIN (params->n_prompt, MAX_PROMPT);
 
@@ -207,6 +219,23 @@ append_score (const AsrDecoding *decoding, guint row, gint32 target,
   g_array_append_val (choices, choice);
 }
 
+/* What follows the prompt, and each token of the draft if it is right. */
+static void
+append_draft (const AsrDecoding *decoding, GArray *rows, GArray *choices)
+{
+  guint n_prompt = decoding->prompt->len, n = decoding->draft->len;
+
+  for (guint i = 0; i <= n; i++) {
+    AsrChoice choice = { ASR_CHOICE_VERIFY, rows->len - 1,
+      .target = decoding->prefix->len + i };
+
+    g_array_append_val (choices, choice);
+    if (i < n)
+      append_row (decoding, rows, g_array_index (decoding->draft, gint32, i),
+          n_prompt + i);
+  }
+}
+
 /* The whole prompt; at a later temperature only its last row again, since the
  * cache still holds the others. */
 static void
@@ -220,7 +249,10 @@ append_prompt (const AsrDecoding *decoding, GArray *rows, GArray *choices)
   if (decoding->attempt == 0)
     append_score (decoding, base + decoding->sot_row,
         decoding->special->no_speech, decoding->special->n_vocab, choices);
-  append_sample (decoding, rows, choices);
+  if (decoding->draft->len > 0)
+    append_draft (decoding, rows, choices);
+  else
+    append_sample (decoding, rows, choices);
 }
 
 /* Start sequence, no_timestamps, text, eot: each row but the first ones
@@ -249,6 +281,19 @@ make_state (const AsrDecoding *decoding, AsrRuleMode mode, guint n_rows)
   return state;
 }
 
+/* After a draft: as if its tokens had been sampled one by one. */
+static AsrTextState
+make_state_behind_draft (const AsrDecoding *decoding)
+{
+  const GArray *tokens = decoding->passes[0].tokens;
+  AsrTextState state = make_state (decoding, ASR_RULES_TEXT,
+      decoding->prompt->len + tokens->len);
+
+  state.rules.n_sampled = decoding->prefix->len + tokens->len;
+  state.token = g_array_index (tokens, gint32, tokens->len - 1);
+  return state;
+}
+
 gboolean
 asr_decoding_get_rows (const AsrDecoding *decoding, GArray *rows,
     GArray *choices, AsrTextState *state)
@@ -271,7 +316,9 @@ asr_decoding_get_rows (const AsrDecoding *decoding, GArray *rows,
     case ASR_DECODING_STEP:
       append_row (decoding, rows, ASR_TOKEN_CHOSEN, 0);
       append_sample (decoding, rows, choices);
-      return FALSE;
+      if (decoding->is_behind_draft)
+        *state = make_state_behind_draft (decoding);
+      return decoding->is_behind_draft;
     case ASR_DECODING_ALIGN:
       append_alignment (decoding, rows);
       return FALSE;
@@ -488,6 +535,23 @@ feed_token (AsrDecoding *decoding, const AsrTokenRecord *record)
     finish_pass (decoding);
 }
 
+/* Tokens are the text's up to the first that the draft has not; that one as
+ * well. */
+static void
+feed_draft (AsrDecoding *decoding, const AsrTokenRecord *records)
+{
+  guint n = decoding->draft->len, i = 0;
+  gboolean agrees = TRUE;
+
+  while (agrees) {
+    feed_token (decoding, &records[i]);
+    agrees = decoding->phase == ASR_DECODING_STEP && i < n
+        && records[i].id == g_array_index (decoding->draft, gint32, i);
+    i++;
+  }
+  decoding->is_behind_draft = TRUE;
+}
+
 void
 asr_decoding_feed (AsrDecoding *decoding, const AsrTokenRecord *records,
     guint n_records)
@@ -500,9 +564,13 @@ asr_decoding_feed (AsrDecoding *decoding, const AsrTokenRecord *records,
     case ASR_DECODING_PROMPT:
       if (decoding->attempt == 0)
         decoding->no_speech_prob = exp (records[0].log_prob);
-      feed_token (decoding, &records[n_records - 1]);
+      if (decoding->draft->len > 0)
+        feed_draft (decoding, records + 1);
+      else
+        feed_token (decoding, &records[n_records - 1]);
       break;
     case ASR_DECODING_STEP:
+      decoding->is_behind_draft = FALSE;
       feed_token (decoding, &records[0]);
       break;
     case ASR_DECODING_ALIGN:

@@ -34,6 +34,9 @@ typedef enum {
  *   and without other temperatures, which goes on after @prefix
  * @prefix: (nullable): [n_prefix] text ids that the window begins with and
  *   that stay; at most ASR_DECODING_MAX_PREFIX
+ * @draft: (nullable): [n_draft] text ids that probably follow the prefix:
+ *   verified in the batch of the prompt, so that only what differs takes a
+ *   step a token. Changes how fast the text comes, not the text
  */
 typedef struct {
   gint language;
@@ -47,6 +50,8 @@ typedef struct {
   gboolean is_growing;
   const gint32 *prefix;
   guint n_prefix;
+  const gint32 *draft;
+  guint n_draft;
 } AsrDecodingParams;
 
 #define ASR_DECODING_MAX_PREFIX 160

@@ -296,10 +296,11 @@ fill_states (AsrTextState *states)
 static void
 check_choose (Suite *suite)
 {
-  guint n_words = (N_VOCAB + 31) / 32, n_choices = N_SLOTS + 3;
+  guint n_words = (N_VOCAB + 31) / 32, n_scored = N_SLOTS + 3;
+  guint n_choices = n_scored + 2;
   g_autofree guint32 *masks = g_new0 (guint32, ASR_N_MASKS * n_words);
   AsrTextState states[N_SLOTS] = { { .token = 0 } }, *device_states, *after;
-  AsrChoice choices[N_SLOTS + 3] = { { 0 } };
+  AsrChoice choices[N_SLOTS + 5] = { { 0 } };
   float *logits = suite_random (suite, (gsize) n_choices * N_VOCAB, 2);
   AsrTokenRecord *records
       = suite_pinned (suite, n_choices * sizeof *records);
@@ -314,9 +315,14 @@ check_choose (Suite *suite)
   masks[ASR_MASK_FIRST * n_words + EOT / 32] |= 1u << EOT % 32;
   for (guint i = 0; i < N_SLOTS; i++)
     choices[i] = (AsrChoice){ ASR_CHOICE_SAMPLE, 99, (guint16) i, 0, 0 };
-  for (guint i = N_SLOTS; i < n_choices; i++)
+  for (guint i = N_SLOTS; i < n_scored; i++)
     choices[i] = (AsrChoice){ ASR_CHOICE_SCORE, 99, 0, 100 * (gint) i,
       i == N_SLOTS ? 500 : EOT };
+  /* of a slot that is finished, and warm: neither counts */
+  choices[n_scored] = (AsrChoice){ ASR_CHOICE_VERIFY, 99, 5, 0 };
+  choices[n_scored + 1] = (AsrChoice){ ASR_CHOICE_VERIFY, 99, 7, 4 };
+  logits[(gsize) n_scored * N_VOCAB + EOT] = 30; /* not as a first token */
+  logits[(gsize) (n_scored + 1) * N_VOCAB + EOT] = 30;
   logits[(gsize) 3 * N_VOCAB + 777] = 25; /* text clearly */
   logits[(gsize) 3 * N_VOCAB + 778] = 25; /* and a tie */
 
@@ -344,7 +350,6 @@ check_choose (Suite *suite)
     g_assert_cmpint (records[i].id, ==, expected.id);
     g_assert_cmpfloat_with_epsilon (records[i].log_prob, expected.log_prob,
         1e-4);
-    g_assert_cmpint (records[i].frames[0], ==, -1);
     g_assert_cmpuint (records[i].flags, ==,
         expected.id == EOT ? ASR_TOKEN_EOT : 0);
     g_assert_cmpint (after[i].token, ==, expected.id);
@@ -353,7 +358,7 @@ check_choose (Suite *suite)
   }
   g_assert_cmpint (records[3].id, ==, 778); /* 777 is masked */
   g_assert_true (isinf (records[N_SLOTS].log_prob)); /* behind its limit */
-  for (guint i = N_SLOTS + 1; i < n_choices; i++) {
+  for (guint i = N_SLOTS + 1; i < n_scored; i++) {
     const float *x = logits + (gsize) i * N_VOCAB;
     double sum = 0;
 
@@ -361,6 +366,18 @@ check_choose (Suite *suite)
       sum += exp (x[id]);
     g_assert_cmpfloat_with_epsilon (records[i].log_prob,
         x[100 * i] - log (sum), 1e-4);
+  }
+  for (guint i = n_scored; i < n_choices; i++) {
+    AsrTextState plain = { .rules = asr_rules_start (ASR_RULES_TEXT) };
+    AsrTokenRecord expected = { 0 };
+
+    plain.rules.n_sampled = choices[i].target;
+    reference_choose (logits + (gsize) i * N_VOCAB, masks, &plain, &expected);
+    g_assert_cmpint (records[i].id, ==, expected.id);
+    g_assert_cmpfloat_with_epsilon (records[i].log_prob, expected.log_prob,
+        1e-4);
+    g_assert_cmpuint (records[i].flags, ==,
+        i == n_scored ? 0 : ASR_TOKEN_EOT);
   }
 }
 

@@ -215,34 +215,99 @@ decode_once (Fixture *f, AsrDecoding *decoding, GArray *rows, GArray *choices)
   asr_decoding_feed (decoding, records, choices->len);
 }
 
-static void
-check_tokens (Fixture *f, const Case *c, JsonObject *model, guint n_samples)
+/* Decodes until the text is complete, which goes to @said.
+ * Returns: batches that it took */
+static guint
+decode_all (Fixture *f, const AsrDecodingParams *params, gint32 *said,
+    guint *n_said)
 {
-  JsonArray *wanted = json_object_get_array_member (model, "tokens");
-  AsrDecodingParams params = { 0, ASR_TASK_TRANSCRIBE, NULL, 0,
-    n_samples / 160, 0, 0, 1 };
   g_autoptr (AsrDecoding) decoding
       = asr_decoding_new (asr_model_get_vocab (f->model));
   g_autoptr (GArray) rows = g_array_new (FALSE, FALSE, sizeof (AsrRow));
   g_autoptr (GArray) choices = g_array_new (FALSE, FALSE, sizeof (AsrChoice));
-  guint n = json_array_get_length (wanted), n_said = 0;
-  gint32 said[MAX_RECORDS];
+  guint n = 0;
 
-  asr_decoding_start (decoding, &params);
-  while (asr_decoding_get_phase (decoding) < ASR_DECODING_ALIGN)
+  asr_decoding_start (decoding, params);
+  for (; asr_decoding_get_phase (decoding) < ASR_DECODING_ALIGN; n++)
     decode_once (f, decoding, rows, choices);
   g_assert_cmpint (asr_decoding_get_phase (decoding), ==, ASR_DECODING_ALIGN);
   /* the alignment's rows hold the text */
   g_array_set_size (rows, 0);
   g_array_set_size (choices, 0);
   asr_decoding_get_rows (decoding, rows, choices, NULL);
+  *n_said = 0;
   for (guint i = asr_decoding_get_first_row (decoding) + 1; i + 1 < rows->len;
        i++)
-    said[n_said++] = g_array_index (rows, AsrRow, i).token;
+    said[(*n_said)++] = g_array_index (rows, AsrRow, i).token;
+  return n;
+}
+
+static void
+assert_said (JsonArray *wanted, const gint32 *said, guint n_said)
+{
   /* the last time mark is a near tie that int8 may see otherwise */
-  g_assert_cmpuint (n_said, ==, n - 2);
+  g_assert_cmpuint (n_said, ==, json_array_get_length (wanted) - 2);
   for (guint i = 0; i < n_said; i++)
     g_assert_cmpint (said[i], ==, json_array_get_int_element (wanted, i + 1));
+}
+
+/* A draft of the text takes one batch if it is right; else the tokens from the
+ * first wrong one on take one each. It never changes the text. */
+static void
+check_draft (Fixture *f, JsonObject *model, guint n_samples)
+{
+  JsonArray *wanted = json_object_get_array_member (model, "tokens");
+  gint32 draft[MAX_RECORDS], said[MAX_RECORDS];
+  guint n = json_array_get_length (wanted) - 2, n_said;
+  AsrDecodingParams params = { .n_mel_frames = n_samples / 160,
+    .is_growing = TRUE, .draft = draft };
+
+  for (guint i = 0; i < n; i++)
+    draft[i] = json_array_get_int_element (wanted, i + 1);
+  g_assert_cmpuint (decode_all (f, &params, said, &n_said), ==, n + 1);
+  assert_said (wanted, said, n_said);
+
+  params.n_draft = n;
+  g_assert_cmpuint (decode_all (f, &params, said, &n_said), ==, 1);
+  assert_said (wanted, said, n_said);
+
+  params.n_draft = n / 2;
+  g_assert_cmpuint (decode_all (f, &params, said, &n_said), ==,
+      1 + n - n / 2);
+  assert_said (wanted, said, n_said);
+
+  params.n_draft = n;
+  draft[n / 2]++;
+  g_assert_cmpuint (decode_all (f, &params, said, &n_said), ==,
+      1 + n - n / 2);
+  assert_said (wanted, said, n_said);
+
+  /* the text may end before the draft does */
+  draft[n / 2]--;
+  draft[n] = draft[0];
+  params.n_draft = n + 1;
+  g_assert_cmpuint (decode_all (f, &params, said, &n_said), ==, 1);
+  assert_said (wanted, said, n_said);
+
+  params.prefix = draft;
+  params.n_prefix = 2;
+  params.draft = draft + 2;
+  params.n_draft = n - 2;
+  g_assert_cmpuint (decode_all (f, &params, said, &n_said), ==, 1);
+  assert_said (wanted, said, n_said);
+}
+
+static void
+check_tokens (Fixture *f, JsonObject *model, guint n_samples)
+{
+  JsonArray *wanted = json_object_get_array_member (model, "tokens");
+  AsrDecodingParams params = { 0, ASR_TASK_TRANSCRIBE, NULL, 0,
+    n_samples / 160, 0, 0, 1 };
+  gint32 said[MAX_RECORDS];
+  guint n_said;
+
+  decode_all (f, &params, said, &n_said);
+  assert_said (wanted, said, n_said);
 }
 
 /* Outputs that go to the host and back change nothing but the traffic. */
@@ -294,7 +359,8 @@ check_case (gconstpointer data)
   check_mel (&f);
   check_encoder (&f, c, model);
   check_logits (&f, c, model);
-  check_tokens (&f, c, model, n_samples);
+  check_tokens (&f, model, n_samples);
+  check_draft (&f, model, n_samples);
   check_round_trip (&f, samples, n_samples);
   close_fixture (&f);
 }

@@ -74,7 +74,7 @@ feed (Fixture *f, double no_speech, const gint32 *ids, guint n, gint32 eot,
     float log_prob)
 {
   for (guint i = 0; i <= n; i++) {
-    AsrTokenRecord record = { i < n ? ids[i] : eot, log_prob, { -1, -1 },
+    AsrTokenRecord record = { i < n ? ids[i] : eot, log_prob,
       i < n ? 0 : ASR_TOKEN_EOT };
     AsrTokenRecord both[2] = { { 0, log (no_speech) }, record };
 
@@ -341,6 +341,68 @@ check_growing (void)
   }
 }
 
+/* A draft's tokens are verified with the prompt; what follows the first wrong
+ * one goes on as if each had been sampled. */
+static void
+check_draft (void)
+{
+  static const gint32 rows[] = { 50258, 50259, 50359, 50363, 634, 390, 406,
+    364, 3171 };
+  AsrDecodingParams params = { .task = ASR_TASK_TRANSCRIBE,
+    .n_mel_frames = 299, .seed = 1, .is_growing = TRUE, .prefix = rows + 4,
+    .n_prefix = 1, .draft = rows + 5, .n_draft = 4 };
+  AsrTokenRecord records[6] = { { 0, -3 }, { 390, -0.1f }, { 406, -0.2f },
+    { 777, -0.3f }, { 50257, -0.1f, ASR_TOKEN_EOT }, { 5, -0.1f } };
+  AsrTokenRecord end = { 50257, -0.1f, ASR_TOKEN_EOT };
+  AsrDecodingResult result;
+  gint16 frames[6] = { 0 };
+  Fixture f;
+
+  if (!open_fixture (&f, "base", 51865))
+    return;
+  asr_decoding_start (f.decoding, &params);
+  g_assert_true (ask (&f));
+  assert_tokens (&f, rows, 9);
+  g_assert_cmpuint (f.choices->len, ==, 6);
+  for (guint i = 1; i < 6; i++) {
+    const AsrChoice *choice = &g_array_index (f.choices, AsrChoice, i);
+
+    g_assert_cmpint (choice->kind, ==, ASR_CHOICE_VERIFY);
+    g_assert_cmpuint (choice->row, ==, 3 + i);
+    g_assert_cmpint (choice->target, ==, i);
+  }
+  asr_decoding_feed (f.decoding, records, 6);
+  g_assert_cmpint (asr_decoding_get_phase (f.decoding), ==,
+      ASR_DECODING_STEP);
+
+  /* a batch that had no room asks again */
+  for (guint i = 0; i < 2; i++) {
+    g_assert_true (ask (&f));
+    g_assert_cmpuint (f.rows->len, ==, 1);
+    g_assert_cmpint (f.state.token, ==, 777);
+    g_assert_cmpuint (f.state.position, ==, 7); /* of the fourth text token */
+    g_assert_cmpint (f.state.rules.n_sampled, ==, 4);
+    g_assert_cmpuint (f.state.is_finished, ==, FALSE);
+  }
+  end.id = 888;
+  end.flags = 0;
+  asr_decoding_feed (f.decoding, &end, 1);
+  g_assert_false (ask (&f)); /* the slot knows now */
+  end.id = 50257;
+  end.flags = ASR_TOKEN_EOT;
+  asr_decoding_feed (f.decoding, &end, 1);
+  g_assert_cmpint (asr_decoding_get_phase (f.decoding), ==,
+      ASR_DECODING_ALIGN);
+  asr_decoding_feed_frames (f.decoding, frames);
+  asr_decoding_get_result (f.decoding, &result);
+  g_assert_cmpuint (result.n_text, ==, 5);
+  g_assert_cmpint (result.text[3], ==, 777);
+  g_assert_cmpint (result.text[4], ==, 888);
+  g_assert_cmpfloat_with_epsilon (result.probabilities[3], exp (-0.3), 1e-5);
+  g_assert_cmpuint (result.n_sampled, ==, 5);
+  close_fixture (&f);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -353,5 +415,6 @@ main (int argc, char **argv)
   g_test_add_func ("/decoding/english-model", check_english_model);
   g_test_add_func ("/decoding/limit", check_limit);
   g_test_add_func ("/decoding/growing", check_growing);
+  g_test_add_func ("/decoding/draft", check_draft);
   return g_test_run ();
 }

@@ -107,12 +107,11 @@ pick (const AsrKernels *kernels, const float *logits, guint n_vocab,
 }
 
 static void
-sample (const ChooseJob *job, const AsrChoice *choice, float *logits,
+sample (const ChooseJob *job, AsrTextState *state, float *logits,
     AsrTokenRecord *record)
 {
   const AsrKernels *kernels = job->kernels;
   const AsrRuleTokens *tokens = job->params->tokens;
-  AsrTextState *state = &job->params->states[choice->text_slot];
   AsrAllowed allowed = asr_rules_get_allowed (tokens, &state->rules);
   IdRange ranges[2] = {
     make_range (allowed.text_begin, allowed.text_end, tokens->n_vocab),
@@ -165,6 +164,16 @@ score (const ChooseJob *job, const AsrChoice *choice, const float *logits,
 }
 
 static void
+verify (const ChooseJob *job, const AsrChoice *choice, float *logits,
+    AsrTokenRecord *record)
+{
+  AsrTextState state = { asr_rules_start (ASR_RULES_TEXT) };
+
+  state.rules.n_sampled = choice->target;
+  sample (job, &state, logits, record);
+}
+
+static void
 run_choices (gpointer data, guint begin, guint end, guint thread)
 {
   const ChooseJob *job = data;
@@ -173,14 +182,16 @@ run_choices (gpointer data, guint begin, guint end, guint thread)
   for (guint i = begin; i < end; i++) {
     const AsrChoice *choice = &params->choices[i];
     float *logits = params->logits + (gsize) i * params->tokens->n_vocab;
-    AsrTokenRecord record = { .id = -1, .frames = { -1, -1 } };
+    AsrTokenRecord record = { .id = -1 };
 
     if (choice->kind == ASR_CHOICE_SCORE)
       score (job, choice, logits, &record);
+    else if (choice->kind == ASR_CHOICE_VERIFY)
+      verify (job, choice, logits, &record);
     else if (params->states[choice->text_slot].is_finished)
       record.flags = ASR_TOKEN_SKIPPED;
     else
-      sample (job, choice, logits, &record);
+      sample (job, &params->states[choice->text_slot], logits, &record);
     params->records[i] = record;
   }
 }

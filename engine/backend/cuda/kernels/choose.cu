@@ -241,7 +241,7 @@ static __device__ void
 finish (const AsrChoose &p, const AsrChoice &choice, AsrTextState state,
     const float *logits, Range ranges[2])
 {
-  AsrTokenRecord record = { -1, 0, { -1, -1 }, 0 };
+  AsrTokenRecord record = { -1, 0, 0 };
   AsrTokenRecord *to = p.records ? p.records : p.input->records;
 
   if (choice.kind == ASR_CHOICE_SCORE)
@@ -251,7 +251,8 @@ finish (const AsrChoose &p, const AsrChoice &choice, AsrTextState state,
     record.flags = ASR_TOKEN_SKIPPED;
   else {
     sample (p, &state, logits, ranges, &record);
-    p.states[choice.text_slot] = state;
+    if (choice.kind == ASR_CHOICE_SAMPLE)
+      p.states[choice.text_slot] = state;
   }
   to[blockIdx.y] = record;
 }
@@ -313,6 +314,10 @@ choose_tokens (const __grid_constant__ AsrChoose p)
 
   if (samples)
     state = fetch_struct (p.states + choice.text_slot);
+  if (choice.kind == ASR_CHOICE_VERIFY) {
+    state.rules = asr_rules_start (ASR_RULES_TEXT);
+    state.rules.n_sampled = choice.target;
+  }
   AsrAllowed allowed = get_allowed (p, choice, state);
   const guint32 *mask = p.masks + (size_t) allowed.mask * ((n + 31) / 32);
   unsigned bits = find_allowed (allowed, mask, begin, end);
