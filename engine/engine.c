@@ -62,6 +62,11 @@ load_on (AsrEngine *engine, const char *backend,
     return FALSE;
   engine->model = asr_model_load (engine->compute, engine->weights, &limits,
       report, progress, error);
+  if (engine->model && asr_model_get_steps_ahead (engine->model) > 1
+      && !asr_model_warm_up (engine->model, error)) {
+    asr_model_free (engine->model);
+    engine->model = NULL;
+  }
   if (engine->model == NULL)
     g_clear_pointer (&engine->compute, asr_compute_close);
   return engine->model != NULL;

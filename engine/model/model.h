@@ -129,6 +129,10 @@ gboolean asr_model_align (AsrModel *model, const AsrRow *rows, guint n_rows,
     guint first_row, guint n_frames, gint16 *frames, AsrMethodCost *cost,
     GError **error);
 
+/* Runs every method once, on silence: what a device does at the first use of
+ * its libraries and kernels is over before audio waits for it. */
+gboolean asr_model_warm_up (AsrModel *model, GError **error);
+
 /* Bytes of device memory that one slot of a method takes. */
 gsize asr_model_get_slot_bytes (const AsrModel *model, AsrMethod method);
 

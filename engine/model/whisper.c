@@ -506,3 +506,34 @@ asr_model_align (AsrModel *model, const AsrRow *rows, guint n_rows,
   memcpy (frames, model->align_frames.data, n_out * sizeof (gint16));
   return TRUE;
 }
+
+#define WARM_UP_ROWS 8
+
+gboolean
+asr_model_warm_up (AsrModel *model, GError **error)
+{
+  float silence[160] = { 0 };
+  gint16 frames[WARM_UP_ROWS];
+  AsrMethodCost costs[ASR_N_METHODS] = { { 0 } };
+  AsrEncodeRow window = { silence, G_N_ELEMENTS (silence), 0,
+    ASR_METHOD_MASK_ALL, costs };
+  AsrRow rows[WARM_UP_ROWS] = { { 0 } }, chosen = { ASR_TOKEN_CHOSEN };
+  AsrChoice choice = { ASR_CHOICE_SAMPLE, WARM_UP_ROWS - 1 };
+  AsrTextState state = { asr_rules_start (ASR_RULES_TEXT), -1,
+    WARM_UP_ROWS - 1 };
+  AsrTokenRecord record;
+
+  for (guint i = 0; i < WARM_UP_ROWS; i++)
+    rows[i].position = i;
+  if (!asr_model_encode (model, &window, 1, NULL, NULL, error))
+    return FALSE;
+  asr_model_set_text_state (model, 0, &state);
+  if (!asr_model_decode (model, rows, WARM_UP_ROWS, &choice, 1, 1,
+          ASR_METHOD_MASK_ALL, &record, costs, error))
+    return FALSE;
+  choice.row = 0;
+  return asr_model_decode (model, &chosen, 1, &choice, 1, 1,
+             ASR_METHOD_MASK_ALL, &record, costs, error)
+      && asr_model_align (model, rows, WARM_UP_ROWS, 0, 1, frames, costs,
+          error);
+}
